@@ -97,7 +97,7 @@ func (h hasher) keepFormer(object *unstructured.Unstructured, dependencies []dep
 	}
 	template, ok, err := podTemplate(live)
 	if err != nil || !ok {
-		return hash, nil //nolint:nilerr // another object is there, and applying says so
+		return hash, nil // another object is there, and applying says so
 	}
 	annotations, _, _ := unstructured.NestedStringMap(template.fields, "metadata", "annotations")
 	former := annotations[v1beta1.DependenciesHashAnnotation]

@@ -38,6 +38,15 @@ func WriteFunc(path string, mode fs.FileMode, write func(io.Writer) error) error
 	return nil
 }
 
+// MoveFolder gives a folder that is complete the name target, on the same file system. Nothing but an empty folder may have that name.
+// Errors name the target; the folder is as it was then.
+func MoveFolder(folder, target string) error {
+	if err := os.Rename(folder, target); err != nil {
+		return fmt.Errorf("write %s: %w", target, err)
+	}
+	return nil
+}
+
 // WriteIn is Write for a file within a root: nothing outside of the root is written, whatever links there are.
 func WriteIn(root *os.Root, name string, data []byte, mode fs.FileMode) error {
 	path := filepath.Join(root.Name(), name)

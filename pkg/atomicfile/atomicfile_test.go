@@ -120,3 +120,31 @@ func assertNames(t *testing.T, dir string, want ...string) {
 		t.Errorf("the folder holds %q, want %q", names, want)
 	}
 }
+
+// TestMoveFolder checks that a folder is moved as a whole, and not over what is there.
+func TestMoveFolder(t *testing.T) {
+	dir := t.TempDir()
+	folder, target := filepath.Join(dir, "temporary"), filepath.Join(dir, "bundle")
+	for _, name := range []string{folder, target} {
+		if err := os.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(filepath.Join(name, "of"), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := MoveFolder(folder, target); err == nil || !strings.Contains(err.Error(), "write "+target) {
+		t.Errorf("the error over a folder that is there is %v", err)
+	}
+	assertNames(t, dir, "bundle", "temporary")
+	if err := os.RemoveAll(target); err != nil {
+		t.Fatal(err)
+	}
+	if err := MoveFolder(folder, target); err != nil {
+		t.Fatal(err)
+	}
+	assertNames(t, dir, "bundle")
+	if got, err := os.ReadFile(filepath.Join(target, "of")); err != nil || string(got) != folder {
+		t.Errorf("the moved folder holds %q (%v)", got, err)
+	}
+}

@@ -24,7 +24,7 @@ func (s *Remote) FolderContent(ctx context.Context, base string) ([]Reference, e
 	}
 	children, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, nil //nolint:nilerr // the caller reads the folder as that of one package, and says what is wrong
+		return nil, nil // the caller reads the folder as that of one package, and says what is wrong
 	}
 	var out []Reference
 	for _, child := range children {

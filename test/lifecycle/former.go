@@ -1,7 +1,7 @@
 package lifecycle
 
 import (
-	"crypto/md5" //nolint:gosec // the hash of KUDO
+	"crypto/md5" // the hash of KUDO
 	"encoding/json"
 	"strings"
 	"testing"
@@ -134,7 +134,7 @@ func FormerObjects(t testing.TB, instance *v1beta1.Instance) []*unstructured.Uns
 	err := enhance.Enhance(out, enhance.Context{
 		Operator: operator, OperatorVersion: "0.1.0", Instance: client.ObjectKeyFromObject(instance), InstanceUID: instance.UID,
 		Plan: "deploy", Phase: "main", Step: "step-0", PlanUID: instance.Status.PlanStatus["deploy"].UID,
-		Digest: func(text []byte) ([16]byte, error) { return md5.Sum(text), nil }, //nolint:gosec // as above
+		Digest: func(text []byte) ([16]byte, error) { return md5.Sum(text), nil }, // as above
 		Scope:  func(schema.GroupKind) (bool, error) { return true, nil },
 	}, nil)
 	if err != nil {

@@ -38,6 +38,9 @@ func forbidden() (time.Time, context.Context, context.Context, error) {
 	return time.Now(), context.Background(), context.TODO(), os.Rename("a", "b")
 }
 
+// age takes no clock: forbidigo.
+func age(since time.Time) time.Duration { return time.Since(since) }
+
 // same compares a value with itself: staticcheck.
 func same(a int) bool { return a == a }
 

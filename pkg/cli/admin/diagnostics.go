@@ -101,9 +101,7 @@ func (o *diagnosticsOptions) run(ctx context.Context) (err error) {
 		return err
 	}
 	if o.dir != "" {
-		if err = os.Rename(filepath.Join(dir, "diag"), target); err != nil {
-			err = fmt.Errorf("write %s: %w", target, err)
-		}
+		err = atomicfile.MoveFolder(filepath.Join(dir, "diag"), target)
 	} else {
 		err = atomicfile.WriteFunc(target, 0o600, func(w io.Writer) error {
 			_, err := archive.Write(w, os.DirFS(dir))

@@ -81,7 +81,7 @@ func (env *Env) explain(ctx context.Context, c client.Client, run v1beta1.PlanSt
 	if len(all) == 0 || run.Status == v1beta1.Complete || plans.IsCanceled(run.Status, run.Message) {
 		return ""
 	}
-	e := &explainer{client: c, redact: &diagnostics.Redactor{}, now: time.Now(), subject: subject}
+	e := &explainer{client: c, redact: &diagnostics.Redactor{}, now: env.Now(), subject: subject}
 	hide(e)
 	if config, err := env.Flags.ToRESTConfig(); err == nil {
 		e.set, _ = kubernetes.NewForConfig(config)

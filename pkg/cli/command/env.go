@@ -5,6 +5,7 @@ package command
 import (
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,8 @@ type Env struct {
 	Out, Err io.Writer
 	// Flags select the cluster, the user and the namespace, as in kubectl.
 	Flags *genericclioptions.ConfigFlags
+	// Now returns the time that ages, durations and signatures are judged by.
+	Now func() time.Time
 	// home is the folder of repositories and their cache; empty is the default.
 	home     string
 	progress progressFlag
@@ -36,7 +39,7 @@ type Env struct {
 
 // NewEnv returns an Env with these streams, and flags that are not set.
 func NewEnv(in io.Reader, out, errs io.Writer) *Env {
-	return &Env{In: in, Out: out, Err: errs, Flags: genericclioptions.NewConfigFlags(true)}
+	return &Env{In: in, Out: out, Err: errs, Now: time.Now, Flags: genericclioptions.NewConfigFlags(true)}
 }
 
 // AddFlags gives the root command the flags of all commands.

@@ -188,7 +188,7 @@ func (w *watcher) redraw(ctx context.Context) {
 		if !w.ended() {
 			message = w.awaited()
 		}
-		w.changes.report(w.instance.Status.PlanStatus, message, time.Now())
+		w.changes.report(w.instance.Status.PlanStatus, message, w.env.Now())
 		return
 	}
 	if w.version == nil || w.version.Name != w.instance.Spec.OperatorVersion.Name {
@@ -197,8 +197,8 @@ func (w *watcher) redraw(ctx context.Context) {
 			w.version = ov
 		}
 	}
-	drawn := FormatPlans(w.instance, w.version, time.Now())
-	drawn += fmt.Sprintf("%s elapsed", time.Since(w.start).Round(time.Second))
+	drawn := FormatPlans(w.instance, w.version, w.env.Now())
+	drawn += fmt.Sprintf("%s elapsed", w.env.Now().Sub(w.start).Round(time.Second))
 	if message := w.awaited(); message != "" && !w.ended() {
 		drawn += ", waits for: " + message
 	}
@@ -288,7 +288,7 @@ func (env *Env) waitForInstance(ctx context.Context, c client.WithWatch, known *
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	key := client.ObjectKeyFromObject(known)
-	w.env, w.client, w.key, w.screen, w.start = env, c, key, screen{env: env}, time.Now()
+	w.env, w.client, w.key, w.screen, w.start = env, c, key, screen{env: env}, env.Now()
 	for {
 		done, err := w.follow(ctx, known, over)
 		known = &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}

@@ -49,16 +49,16 @@ func (env *Env) WaitForVersion(ctx context.Context, c client.WithWatch, key type
 	over VersionCondition) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	s, lines, start := screen{env: env}, changeLines{writef: env.Notef}, time.Now()
+	s, lines, start := screen{env: env}, changeLines{writef: env.Notef}, env.Now()
 	var ov *v1beta1.OperatorVersion
 	show := s.draw
 	draw := func() {
 		switch mode := env.progressMode(); {
 		case ov == nil || mode == progressNone:
 		case mode == progressPlain:
-			lines.report(ov.Status.PlanStatus, ov.Status.AggregatedStatus.Message, time.Now())
+			lines.report(ov.Status.PlanStatus, ov.Status.AggregatedStatus.Message, env.Now())
 		default:
-			show(FormatInstallPlan(ov, time.Now()) + fmt.Sprintf("%s elapsed", time.Since(start).Round(time.Second)))
+			show(FormatInstallPlan(ov, env.Now()) + fmt.Sprintf("%s elapsed", env.Now().Sub(start).Round(time.Second)))
 		}
 	}
 	for {

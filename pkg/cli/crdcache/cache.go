@@ -92,7 +92,7 @@ func (o *cacheOptions) printEntries(entries []crdtarball.Entry) error {
 	for _, e := range entries {
 		used := ""
 		if !e.UsedAt.IsZero() {
-			used = duration.HumanDuration(time.Since(e.UsedAt)) + " ago"
+			used = duration.HumanDuration(o.env.Now().Sub(e.UsedAt)) + " ago"
 		}
 		rows = append(rows, []string{e.Key[:12], resource.NewQuantity(e.Bytes, resource.BinarySI).String(), used, shortDigest(e.Digest), e.URL,
 			text.OneLine(e.Problem)})
@@ -265,7 +265,7 @@ func (o *cacheOptions) prune(p *pruneOptions, names []string) error {
 	if err != nil {
 		return err
 	}
-	doomed, err := p.evictionCandidates(cache, names)
+	doomed, err := p.evictionCandidates(cache, names, o.env.Now())
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (o *cacheOptions) prune(p *pruneOptions, names []string) error {
 }
 
 // evictionCandidates are the entries to be removed.
-func (p *pruneOptions) evictionCandidates(cache *crdtarball.Cache, names []string) ([]crdtarball.Entry, error) {
+func (p *pruneOptions) evictionCandidates(cache *crdtarball.Cache, names []string, now time.Time) ([]crdtarball.Entry, error) {
 	if p.olderThan < 0 {
 		return nil, command.UsageError("--older-than %s: must not be negative", p.olderThan)
 	}
@@ -311,7 +311,7 @@ func (p *pruneOptions) evictionCandidates(cache *crdtarball.Cache, names []strin
 	var doomed []crdtarball.Entry
 	kept := int64(0)
 	for _, e := range entries { // the one used last first
-		old := p.olderThan > 0 && time.Since(e.UsedAt) > p.olderThan
+		old := p.olderThan > 0 && now.Sub(e.UsedAt) > p.olderThan
 		over := most >= 0 && kept+e.Bytes > most
 		if p.all || named[e.Key] || e.Problem != "" || old || over {
 			doomed = append(doomed, e)

@@ -3,7 +3,6 @@ package explore
 import (
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +39,7 @@ The exit code is 1 if a case is broken, else 3 if a case failed.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			results := cases.RunAll(cmd.Context(), folders, time.Now)
+			results := cases.RunAll(cmd.Context(), folders, env.Now)
 			if len(results) == 0 {
 				return fmt.Errorf("there are no cases below %s: put them into testdata/ or into customizations_tests.yaml, beside a Config or "+
 					"customizations.yaml", args[0])

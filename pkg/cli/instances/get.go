@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -242,13 +241,13 @@ func (t *tables) rows(list client.ObjectList) (title string, rows [][]string) {
 	case *v1beta1.OperatorList:
 		title, rows = "operators", [][]string{{"NAMESPACE", "NAME", "URL", "AGE"}}
 		for _, o := range l.Items {
-			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.URL, age(&o)})
+			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.URL, t.age(&o)})
 		}
 	case *v1beta1.OperatorVersionList:
 		title, rows = "operatorversions", [][]string{{"NAMESPACE", "NAME", "OPERATOR", "VERSION", "APP-VERSION", "INSTALLED", "AGE"}}
 		for _, o := range l.Items {
 			rows = append(rows, []string{o.Namespace, o.Name, o.Spec.Operator.Name, o.Spec.Version, o.Spec.AppVersion, fmt.Sprint(o.Installed()),
-				age(&o)})
+				t.age(&o)})
 		}
 	case *v1beta1.InstanceList:
 		title, rows = "instances", [][]string{{"NAMESPACE", "NAME", "OPERATOR-VERSION", "READY", "DRIFTED", "STATUS", "ACTIVE-PLAN", "AGE"}}
@@ -257,7 +256,7 @@ func (t *tables) rows(list client.ObjectList) (title string, rows [][]string) {
 		}
 		for _, i := range l.Items {
 			row := []string{i.Namespace, i.Name, i.Spec.OperatorVersion.Name, condition(&i, v1beta1.ReadyCondition),
-				drifted(&i), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, age(&i)}
+				drifted(&i), string(i.Status.AggregatedStatus.Status), i.Status.AggregatedStatus.ActivePlanName, t.age(&i)}
 			if t.wide != nil {
 				row = append(append(row, t.wide(&i)...), i.Status.AggregatedStatus.Message)
 			}
@@ -283,6 +282,6 @@ func drifted(i *v1beta1.Instance) string {
 	return ""
 }
 
-func age(o client.Object) string {
-	return duration.HumanDuration(time.Since(o.GetCreationTimestamp().Time))
+func (t *tables) age(o client.Object) string {
+	return duration.HumanDuration(t.env.Now().Sub(o.GetCreationTimestamp().Time))
 }

@@ -83,7 +83,7 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 			if failed == nil { // else the error has them
 				details = env.ExplainInstance(ctx, c, i)
 			}
-			return errors.Join(failed, env.Print(command.FormatPlans(i, ov, time.Now()), details))
+			return errors.Join(failed, env.Print(command.FormatPlans(i, ov, env.Now()), details))
 		})
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show the changes until no plan runs any more: the tree is drawn anew on a terminal, "+
 		"and each change is a line elsewhere")
@@ -228,7 +228,7 @@ func printHistory(ctx context.Context, env *command.Env, c client.Client, owner 
 		if r.Unread != nil {
 			env.Warnf("%s", r.Unread)
 		}
-		took := command.Elapsed(&r.Started, r.Finished, time.Now())
+		took := command.Elapsed(&r.Started, r.Finished, env.Now())
 		cause := plans.DescribeCause(r.Cause, r.RequestedBy)
 		if r.Former {
 			cause += " (from before the restore)"

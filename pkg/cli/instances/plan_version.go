@@ -84,7 +84,7 @@ func versionStatus(env *command.Env, output *string, w *command.WaitFlags) func(
 		if failed == nil { // else the error has them
 			details = env.ExplainVersion(ctx, c, ov)
 		}
-		return errors.Join(failed, env.Print(command.FormatInstallPlan(ov, time.Now()), details))
+		return errors.Join(failed, env.Print(command.FormatInstallPlan(ov, env.Now()), details))
 	}
 }
 

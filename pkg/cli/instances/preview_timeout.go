@@ -73,7 +73,7 @@ func (p *previewTimeout) limitReads(env *command.Env) {
 		if wrap != nil {
 			config = wrap(config)
 		}
-		config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return firstReads{inner, p} })
+		config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return firstReads{inner, p, env.Now} })
 		return config
 	}
 }
@@ -87,6 +87,7 @@ func (p *previewTimeout) lateError(what string) error {
 type firstReads struct {
 	http.RoundTripper
 	timeout *previewTimeout
+	now     func() time.Time
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -94,11 +95,11 @@ func (f firstReads) RoundTrip(request *http.Request) (*http.Response, error) {
 	if f.timeout.begun.Load() {
 		return f.RoundTripper.RoundTrip(request)
 	}
-	start := time.Now()
+	start := f.now()
 	limit, cancel := context.WithTimeout(context.Background(), f.timeout.limit-time.Duration(f.timeout.spent.Load()))
 	end := func() {
 		cancel()
-		f.timeout.spent.Add(int64(time.Since(start)))
+		f.timeout.spent.Add(int64(f.now().Sub(start)))
 	}
 	response, err := act.LimitTransport(limit, f.timeout.lateError(""))(f.RoundTripper).RoundTrip(request)
 	if err != nil {

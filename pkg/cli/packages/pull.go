@@ -106,7 +106,7 @@ func addKnownSignatures(target string, packed []byte, pulled [][]byte) ([][]byte
 		return nil, nil
 	}
 	if is, err := os.ReadFile(target); err != nil || !bytes.Equal(is, packed) {
-		return pulled, nil //nolint:nilerr // another archive, whose signatures are of no use, is replaced
+		return pulled, nil // another archive, whose signatures are of no use, is replaced
 	}
 	known, err := repository.ReadSignatures(target)
 	if err != nil {

@@ -88,7 +88,7 @@ func (o *verifyOptions) judgeFile(ctx context.Context, name string) ([]policyVer
 	for _, b := range found.bundles {
 		c.Signatures = append(c.Signatures, string(b))
 	}
-	verdict := judge(found.name, c, objects)
+	verdict := judge(found.name, c, objects, o.env.Now())
 	if found.incomplete != nil && verdict.Verdict != string(trust.Verified) {
 		return nil, fmt.Errorf("not all signatures of %s were read, and the verdict without them is %s: %w", found.name, verdict.Verdict,
 			found.incomplete)
@@ -131,7 +131,7 @@ func (o *verifyOptions) judgeInstalled(ctx context.Context, name string) ([]poli
 		if err != nil {
 			return nil, err
 		}
-		verdicts = append(verdicts, judge(ov.Namespace+"/"+ov.Name, candidate, objects))
+		verdicts = append(verdicts, judge(ov.Namespace+"/"+ov.Name, candidate, objects, o.env.Now()))
 	}
 	return verdicts, nil
 }
@@ -156,12 +156,12 @@ func (o *verifyOptions) listVersions(ctx context.Context, c client.Client, names
 	return list.Items, nil
 }
 
-func judge(name string, c trust.Candidate, objects []configv1alpha1.PackagePolicy) policyVerdict {
+func judge(name string, c trust.Candidate, objects []configv1alpha1.PackagePolicy, now time.Time) policyVerdict {
 	policies := make([]trust.Policy, len(objects))
 	for i := range objects {
 		policies[i] = trust.ParsePolicy(&objects[i])
 	}
-	v := trust.Judge(policies, c, false, time.Now())
+	v := trust.Judge(policies, c, false, now)
 	return policyVerdict{Package: name, Content: c.Package.Content, Allowed: v.Allowed, Verdict: string(v.Reason), Message: v.Message}
 }
 

@@ -45,7 +45,7 @@ func (o *verifyOptions) verifySignatures(ctx context.Context, name string) error
 	if err != nil {
 		return err
 	}
-	verdicts, verified, err := found.verify(key)
+	verdicts, verified, err := found.verify(key, o.env.Now())
 	if err != nil {
 		return err
 	}
@@ -79,12 +79,12 @@ func (o *verifyOptions) verifySignatures(ctx context.Context, name string) error
 
 // verify returns the verdicts on the signatures up to the first that is of the key, and reports whether there is one: whatever others have
 // added behind it changes nothing.
-func (s *signed) verify(key *trust.PublicKey) (verdicts []signatureVerdict, verified bool, err error) {
+func (s *signed) verify(key *trust.PublicKey, now time.Time) (verdicts []signatureVerdict, verified bool, err error) {
 	verdicts = []signatureVerdict{}
 	for i, bundle := range s.bundles {
 		v := signatureVerdict{Signature: i + 1, Verdict: string(trust.Verified)}
 		refused := new(trust.RefusedError)
-		switch err := trust.Verify(bundle, s.pkg, trust.Authority{Name: "--key", Key: key}, time.Now()); {
+		switch err := trust.Verify(bundle, s.pkg, trust.Authority{Name: "--key", Key: key}, now); {
 		case err == nil:
 			verified = true
 		case errors.As(err, &refused):

@@ -4,6 +4,7 @@ package suites
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -235,12 +235,12 @@ func (o *testOptions) run(cmd *cobra.Command, dirs []string) error {
 	if plane.name != "" && o.keepFailed {
 		return errKeepLocal
 	}
-	began := time.Now()
+	began := o.env.Now()
 	results, err := o.runCases(ctx, cases, plane, kubeconfig)
 	if err != nil {
 		return err
 	}
-	err = o.printSummary(results, time.Since(began))
+	err = o.printSummary(results, o.env.Now().Sub(began))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -373,7 +373,7 @@ func describeFailure(ctx context.Context, kubeconfig, namespace string) string {
 	if c.List(ctx, list, client.InNamespace(namespace)) != nil {
 		return ""
 	}
-	env := &command.Env{Flags: genericclioptions.NewConfigFlags(false)}
+	env := command.NewEnv(nil, io.Discard, io.Discard)
 	env.Flags.KubeConfig = &kubeconfig
 	var out strings.Builder
 	for i := range list.Items {
@@ -381,7 +381,7 @@ func describeFailure(ctx context.Context, kubeconfig, namespace string) string {
 		if c.Get(ctx, list.Items[i].OperatorVersionKey(), ov) != nil {
 			ov = nil
 		}
-		out.WriteString(text.EscapeControls(command.FormatPlans(&list.Items[i], ov, time.Now())))
+		out.WriteString(text.EscapeControls(command.FormatPlans(&list.Items[i], ov, env.Now())))
 		if m := list.Items[i].Status.AggregatedStatus.Message; m != "" {
 			out.WriteString("blocked by: " + m + "\n")
 		}

@@ -195,7 +195,7 @@ func (o *testOptions) runEachWrite(ctx context.Context, r *testsuite.Runner, cas
 	if passed {
 		o.env.Printf("For the README: Its plans survive the death of kudo's manager after each of its %d writes (kubectl kudo test --fault %s, "+
 			"kudo %s, %s).",
-			writes, eachWrite, command.Version, time.Now().Format(time.DateOnly))
+			writes, eachWrite, command.Version, o.env.Now().Format(time.DateOnly))
 	}
 	return results, nil
 }
