@@ -1,6 +1,6 @@
 // Command testcount reads the output of "go test -json" and fails if tests have vanished: if a package ran fewer tests than
-// test/counts.txt records, or if a test was skipped that test/skips.txt does not list. With -all it also fails if a package of
-// test/counts.txt has no results at all.
+// test/counts.txt records, or if a test was skipped that test/skips.txt does not list. A skip that is listed excuses as many tests as its
+// line says, and no others. With -all it also fails if a package of test/counts.txt has no results at all.
 //
 //	testcount [-write | -all [-except PACKAGE]] [-counts FILE] [-skips FILE] RESULT.json...
 package main
@@ -60,6 +60,10 @@ func run(results []string, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	allowed, err := readSkips(o.skips)
+	if err != nil {
+		return err
+	}
 	if o.write {
 		for pkg := range r.tests {
 			switch n := r.count(pkg); {
@@ -70,11 +74,12 @@ func run(results []string, o options, out io.Writer) error {
 				recorded[pkg] = count{tests: n}
 			}
 		}
-		return os.WriteFile(o.counts, formatCounts(recorded), 0o644)
-	}
-	allowed, err := readSkips(o.skips)
-	if err != nil {
-		return err
+		for name := range allowed {
+			if n := r.countOf(name); n > 0 {
+				allowed[name] = n
+			}
+		}
+		return errors.Join(os.WriteFile(o.counts, formatCounts(recorded), 0o644), writeSkips(o.skips, allowed))
 	}
 	problems, passed, skipped := r.check(recorded, allowed)
 	if o.all {
@@ -142,17 +147,28 @@ func (r *report) count(pkg string) int {
 	return n
 }
 
-// check returns what has vanished. A package with an allowed skip may have run fewer tests than usual.
-func (r *report) check(recorded map[string]count, allowed map[string]bool) (problems []error, passed, skipped int) {
+// countOf returns how many tests have run of a test with its subtests; 0 if it was skipped or is not there.
+func (r *report) countOf(test testName) int {
+	n := 0
+	for _, name := range r.leaves(test.pkg) {
+		if (name == test.name || strings.HasPrefix(name, test.name+"/")) && r.tests[test.pkg][name] != "skip" {
+			n++
+		}
+	}
+	return n
+}
+
+// check returns what has vanished. A package may have run fewer tests than usual by as many as its allowed skips excuse.
+func (r *report) check(recorded map[string]count, allowed map[testName]int) (problems []error, passed, skipped int) {
 	for _, pkg := range slices.Sorted(maps.Keys(r.tests)) {
-		excused := false
+		excused := 0
 		for _, name := range r.leaves(pkg) {
 			switch {
 			case r.tests[pkg][name] != "skip":
 				passed++
-			case allowed[pkg+" "+name]:
+			case allowed[testName{pkg, name}] > 0:
 				skipped++
-				excused = true
+				excused += allowed[testName{pkg, name}]
 			default:
 				skipped++
 				problems = append(problems, fmt.Errorf("%s: %s was skipped, and test/skips.txt does not list it", pkg, name))
@@ -162,7 +178,7 @@ func (r *report) check(recorded map[string]count, allowed map[string]bool) (prob
 		switch got := r.count(pkg); {
 		case !known && got > 0:
 			problems = append(problems, fmt.Errorf("%s ran %d tests, and test/counts.txt does not list it: run make counts", pkg, got))
-		case got < want.tests && !excused:
+		case got+excused < want.tests:
 			problems = append(problems, fmt.Errorf("%s ran %d tests, and test/counts.txt records %d: bring the others back, or record the new "+
 				"number with make counts and say why", pkg, got, want.tests))
 		}
@@ -201,16 +217,45 @@ func readCounts(name string) (map[string]count, error) {
 	})
 }
 
-// readSkips reads lines of a package, a test, and the reason for its skip.
-func readSkips(name string) (map[string]bool, error) {
-	skips := map[string]bool{}
+// testName names a test, or a parent of tests.
+type testName struct{ pkg, name string }
+
+// readSkips reads lines of a package, a test, how many tests its skip excuses, and the reason for it.
+func readSkips(name string) (map[testName]int, error) {
+	skips := map[testName]int{}
 	return skips, readLines(name, func(fields []string) error {
-		if len(fields) < 3 {
-			return errors.New("want a package, a test and a reason")
+		if len(fields) < 4 {
+			return errors.New("want a package, a test, how many tests its skip excuses, and a reason")
 		}
-		skips[fields[0]+" "+fields[1]] = true
-		return nil
+		n, err := strconv.Atoi(fields[2])
+		if err == nil && n < 1 {
+			err = fmt.Errorf("want 1 or more tests, not %d", n)
+		}
+		skips[testName{fields[0], fields[1]}] = n
+		return err
 	})
+}
+
+// writeSkips puts new numbers into the lines of skips.
+func writeSkips(name string, skips map[testName]int) error {
+	data, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.SplitN(line, " ", 4); len(fields) == 4 {
+			if n := skips[testName{fields[0], fields[1]}]; n > 0 {
+				fields[2] = strconv.Itoa(n)
+				line = strings.Join(fields, " ")
+			}
+		}
+		out.WriteString(line)
+	}
+	return os.WriteFile(name, []byte(out.String()), 0o644)
 }
 
 func readLines(name string, add func(fields []string) error) error {

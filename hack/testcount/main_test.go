@@ -25,18 +25,20 @@ func TestRun(t *testing.T) {
 		all                   bool
 		except                string
 	}{
-		{"all tests ran", "a 2\n", "a TestCorpus needs the corpus\n", nil, false, ""},
-		{"more tests than before", "a 1\n", "a TestCorpus needs the corpus\n", nil, false, ""},
-		{"fewer tests, since one was skipped", "a 9\n", "a TestCorpus needs the corpus\n", nil, false, ""},
-		{"a skip that is not listed", "a 2\n", "a TestOther needs the corpus\n", []string{"a: TestCorpus was skipped"}, false, ""},
+		{"all tests ran", "a 2\n", "a TestCorpus 1 needs the corpus\n", nil, false, ""},
+		{"more tests than before", "a 1\n", "a TestCorpus 1 needs the corpus\n", nil, false, ""},
+		{"fewer tests, since one was skipped", "a 9\n", "a TestCorpus 7 needs the corpus\n", nil, false, ""},
+		{"fewer tests than the skip excuses", "a 9\n", "a TestCorpus 6 needs the corpus\n", []string{"a ran 2 tests, and test/counts.txt records 9"}, false, ""},
+		{"a skip that is not listed", "a 2\n", "a TestOther 1 needs the corpus\n", []string{"a: TestCorpus was skipped"}, false, ""},
 		{"fewer tests", "a 3\n", "", []string{"a ran 2 tests, and test/counts.txt records 3", "TestCorpus"}, false, ""},
-		{"an unknown package", "b 1\n", "a TestCorpus x\n", []string{"a ran 2 tests, and test/counts.txt does not list it"}, false, ""},
-		{"an absent package, whose results are elsewhere", "a 2\nb 1\n", "a TestCorpus x\n", nil, false, ""},
-		{"an absent package", "a 2\nb 1\n", "a TestCorpus x\n", []string{"b has no results, and test/counts.txt records 1 tests"}, true, ""},
-		{"an absent package that is not asked for", "a 2\nb 1\n", "a TestCorpus x\n", nil, true, "b"},
-		{"none is absent", "a 2\n", "a TestCorpus x\n", nil, true, ""},
+		{"an unknown package", "b 1\n", "a TestCorpus 1 x\n", []string{"a ran 2 tests, and test/counts.txt does not list it"}, false, ""},
+		{"an absent package, whose results are elsewhere", "a 2\nb 1\n", "a TestCorpus 1 x\n", nil, false, ""},
+		{"an absent package", "a 2\nb 1\n", "a TestCorpus 1 x\n", []string{"b has no results, and test/counts.txt records 1 tests"}, true, ""},
+		{"an absent package that is not asked for", "a 2\nb 1\n", "a TestCorpus 1 x\n", nil, true, "b"},
+		{"none is absent", "a 2\n", "a TestCorpus 1 x\n", nil, true, ""},
 		{"a broken file of counts", "a\n", "", []string{"counts.txt:1: want a package and a number"}, false, ""},
-		{"a skip without a reason", "a 2\n", "# none\na TestCorpus\n", []string{"skips.txt:2: want a package, a test and a reason"}, false, ""},
+		{"a skip without a reason", "a 2\n", "# none\na TestCorpus 1\n", []string{"skips.txt:2: want a package, a test, how many tests its skip excuses, and a reason"}, false, ""},
+		{"a skip that excuses nothing", "a 2\n", "a TestCorpus 0 x\n", []string{"skips.txt:1: want 1 or more tests, not 0"}, false, ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			dir := t.TempDir()
@@ -59,20 +61,25 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestWrite checks that the counts of packages that did not run stay, and those that vary.
+// TestWrite checks that the counts of packages that did not run stay, and those that vary. The same holds for skips.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
-	counts, json := filepath.Join(dir, "counts.txt"), filepath.Join(dir, "results.json")
-	for name, content := range map[string]string{counts: "a 7\nb 3\nempty 5 varies\n", json: results} {
+	counts, skips, json := filepath.Join(dir, "counts.txt"), filepath.Join(dir, "skips.txt"), filepath.Join(dir, "results.json")
+	for name, content := range map[string]string{counts: "a 7\nb 3\nempty 5 varies\n", json: results,
+		skips: "# a comment of four words\na TestTable 9 without the corpus\na TestCorpus 4 without it, too\nb TestOther 3 without it\n"} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := run([]string{json}, options{counts: counts, write: true}, os.Stdout); err != nil {
+	if err := run([]string{json}, options{counts: counts, skips: skips, write: true}, os.Stdout); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(counts)
 	if err != nil || !strings.HasSuffix(string(got), "\na 2\nb 3\nempty 5 varies\n") {
 		t.Errorf("the file holds %q (%v)", got, err)
+	}
+	got, err = os.ReadFile(skips)
+	if want := "# a comment of four words\na TestTable 2 without the corpus\na TestCorpus 4 without it, too\nb TestOther 3 without it\n"; err != nil || string(got) != want {
+		t.Errorf("the file holds %q (%v), want %q", got, err, want)
 	}
 }
