@@ -155,7 +155,7 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 	p.runner = runner.New(runner.Options{
 		Engine: objects, Kinds: kinds, Mirror: p.mirror, Share: p.share, Accounts: accounts,
 		All: p.interpreter.All, External: p.interpreter.External, Executor: exec, PipeImage: o.PipeImage, Metrics: p.runs,
-		Quotas: runner.NewQuotaReader(accounts),
+		Quotas: runner.NewQuotaReader(accounts, quotaLookup(mgr.GetCache())),
 	})
 	p.runner.RefusePipes(o.PipeRefusal)
 	return p, p.addStateCollector(ctx, crmetrics.Registry)

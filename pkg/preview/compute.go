@@ -324,7 +324,7 @@ func (c *computation) load(ctx context.Context) error {
 	c.runner = runner.New(runner.Options{
 		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.kinds, Mirror: c.cluster, All: c.All, External: c.External,
 		Judge: c.judge, Executor: noExecutor{},
-		Quotas: runner.NewQuotaReader(asCaller{c.engine}),
+		Quotas: runner.NewQuotaReader(asCaller{c.engine}, nil),
 	})
 	return nil
 }

@@ -73,8 +73,8 @@ func hasStarted(st v1beta1.PlanStatus) bool {
 	})
 }
 
-// quotas reads the ResourceQuotas of the run's namespace, by one LIST, and returns those that can be compared. A run that applies nothing
-// reads none.
+// quotas reads the ResourceQuotas of the run's namespace, by one LIST at most, and returns those that can be compared. A run that applies
+// nothing reads none.
 func (run *Run) quotas(ctx context.Context, read quotaReader) ([]corev1.ResourceQuota, error) {
 	if err := run.resolve(); err != nil {
 		return nil, err
@@ -96,8 +96,14 @@ type quotaReader func(ctx context.Context, namespace string) ([]corev1.ResourceQ
 type QuotaReader func(ctx context.Context, account apply.Account, namespace string) ([]corev1.ResourceQuota, error)
 
 // NewQuotaReader returns a reader with the rights of the accounts, and no others: the numbers of quotas tell what else is in a namespace.
-func NewQuotaReader(accounts Accounts) QuotaReader {
+// A namespace that has none by mayHave costs no request; an error of mayHave is returned. If mayHave is nil, each namespace is asked.
+func NewQuotaReader(accounts Accounts, mayHave func(ctx context.Context, namespace string) (bool, error)) QuotaReader {
 	return func(ctx context.Context, account apply.Account, namespace string) ([]corev1.ResourceQuota, error) {
+		if mayHave != nil {
+			if has, err := mayHave(ctx, namespace); err != nil || !has {
+				return nil, err
+			}
+		}
 		engine, err := accounts.Engine(account)
 		if err != nil {
 			return nil, err

@@ -54,6 +54,8 @@ type fixture struct {
 	settings settings.Settings
 	// judge answers for the PackagePolicies.
 	judge func(trust.Request) trust.Verdict
+	// quotas is set if the manager knows of ResourceQuotas.
+	quotas bool
 }
 
 // newFixture starts a fixture. The Instance runs OperatorVersion ns/web-1.0, which the modifiers change.
@@ -82,7 +84,7 @@ func newFixture(t *testing.T, mods ...gen.VersionMod) *fixture {
 		Client: c, Reader: c, History: history.New(c, c, keys), Keys: keys, Mirror: mirror, Share: shared,
 		Runner: runner.New(runner.Options{
 			Engine: engine, Kinds: kinds, Mirror: mirror, Share: shared, Accounts: accounts, All: explore.Chain{}, External: explore.Chain{},
-			Quotas: runner.NewQuotaReader(accounts),
+			Quotas: runner.NewQuotaReader(accounts, func(context.Context, string) (bool, error) { return f.quotas, nil }),
 		}),
 		Tarballs: fetch.New(t.Context(), fetch.Options{Clock: f.clock}, func(types.NamespacedName) {}),
 		Sources:  paramsource.New(t.Context(), lists, c, f.clock, func(paramsource.Reference) {}),

@@ -23,7 +23,7 @@ func TestDeploy(t *testing.T) {
 	order := slices.DeleteFunc(f.Requests(), func(r string) bool {
 		return strings.HasPrefix(r, "watch ") || strings.HasPrefix(r, "get ") && !strings.HasPrefix(r, "get ControllerRevision")
 	})
-	want := []string{"create ControllerRevision ns/", "list ResourceQuota ns/", "patch Instance ns/web/status", "apply ConfigMap ns/web-app-0", "patch Instance ns/web/status"}
+	want := []string{"create ControllerRevision ns/", "patch Instance ns/web/status", "apply ConfigMap ns/web-app-0", "patch Instance ns/web/status"}
 	if diff := cmp.Diff(want, order); diff != "" {
 		t.Errorf("requests: -want +got: %s", diff)
 	}

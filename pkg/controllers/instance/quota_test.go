@@ -11,10 +11,11 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// TestQuotaWouldExceed (C64): a run whose objects exceed a quota continues, and has one warning. A run costs one LIST, and an idle Instance
-// none.
+// TestQuotaWouldExceed (C64): a run whose objects exceed a quota continues, and has one warning. A run in a namespace with quotas costs one
+// LIST, a run in another namespace none, and an idle Instance none.
 func TestQuotaWouldExceed(t *testing.T) {
 	f := newFixture(t)
+	f.quotas = true
 	quota := &corev1.ResourceQuota{ObjectMeta: gen.Meta("ns", "small")}
 	quota.Status.Hard = corev1.ResourceList{"configmaps": resource.MustParse("3")}
 	quota.Status.Used = corev1.ResourceList{"configmaps": resource.MustParse("3")}
@@ -52,4 +53,7 @@ func TestQuotaWouldExceed(t *testing.T) {
 	runs("idle", 0, 0)
 	f.change(func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "2"} })
 	runs("the ConfigMap is there, and changes", 1, 0)
+	f.quotas = false
+	f.change(func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "3"} })
+	runs("a namespace without quotas", 0, 0)
 }
