@@ -41,6 +41,8 @@ type Progress struct {
 	Bytes, Total int64
 	// Last is why the attempt before failed; nil in the first.
 	Last error
+	// Age is the time since the tarball was first asked for, for the same run.
+	Age time.Duration
 }
 
 // Resolved is a tarball that is in the cache, complete and checked.

@@ -78,12 +78,11 @@ type catalogCase struct {
 }
 
 // killedAtEachWrite returns a case for each package whose restore is killed at each write: one package, or all if KUDO_FAULTS is "all", as
-// in make faults. The printshop is killed at random writes only: a manager that has not fetched the CRD tarball of an Instance since it was
-// started writes so into the status first, and would be killed by that write again and again.
+// in make faults.
 func killedAtEachWrite() []TableEntry {
 	packages := []string{"hello"}
 	if os.Getenv("KUDO_FAULTS") == "all" {
-		packages = slices.DeleteFunc(slices.Sorted(maps.Keys(requirements)), func(name string) bool { return name == "printshop" })
+		packages = slices.Sorted(maps.Keys(requirements))
 	}
 	var entries []TableEntry
 	for _, name := range packages {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,12 +29,22 @@ import (
 // crdInstaller installs and releases the CustomResourceDefinitions of the Instance.
 type crdInstaller struct{ *scope }
 
+// fetchPatience is for how long a fetch is not shown. Most tarballs are in the cache, and cost no write of the status then. A manager that
+// dies after each write would otherwise write first, after each start, that it fetches, and then again what the Instance waits for besides.
+const fetchPatience = 500 * time.Millisecond
+
+// errFetchBegun is returned while a fetch is not shown yet. It ends the reconcile without a write: another one follows.
+var errFetchBegun = errors.New("the fetch of the CRD tarball has just begun")
+
 // awaitCRDs reports whether the CustomResourceDefinitions of the Instance are there. If they are not, it shows what the run that is to
 // start waits for, or that a tarball was refused.
 func (a *action) awaitCRDs(ctx context.Context) (bool, error) {
 	waits, err := a.crds.ensure(ctx)
 	var wrong *crdtarball.Error
 	switch {
+	case errors.Is(err, errFetchBegun):
+		a.result.Undecided = true
+		return false, nil
 	case errors.As(err, &wrong):
 		return false, a.refuse(ctx, refusedSpec(err))
 	case err != nil:
@@ -70,6 +81,9 @@ func (c *crdInstaller) ensure(ctx context.Context) (waits string, err error) {
 		c.result.Transient = true // nothing tells when a folder can be written again
 		c.reportFetchError(err)
 		return c.waitMessage(err.Error()), nil
+	case resolved == nil && progress.Last == nil && progress.Age < fetchPatience:
+		c.requeueAt(c.Clock.Now().Add(fetchPatience - progress.Age))
+		return "", errFetchBegun
 	case resolved == nil:
 		return c.reportDownload(wanted, progress), nil
 	}
@@ -319,8 +333,10 @@ func (c *crdInstaller) reinstall(ctx context.Context, deleted v1beta1.HeldResour
 		return err
 	}
 	c.Warn(v1beta1.EventRestoreStarted, "%s, which was deleted, is installed again", share.IDOf(deleted))
-	_, err := c.ensure(ctx)
-	return err
+	if _, err := c.ensure(ctx); !errors.Is(err, errFetchBegun) {
+		return err
+	}
+	return nil
 }
 
 // waitForCRDs puts into the status that a plan waits for the CustomResourceDefinitions of the Instance.

@@ -1,12 +1,17 @@
 package instance
 
 import (
+	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -15,6 +20,7 @@ import (
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/share"
 	"kudo.dev/kudo/pkg/text"
+	"kudo.dev/kudo/test/gen"
 )
 
 // origin is a source of a tarball that has a name only.
@@ -131,5 +137,58 @@ func TestReportFetchError(t *testing.T) {
 		if got := conditionText(f.instance(), v1beta1.CRDsReadyCondition); got != "False WaitingForCRDs "+message {
 			t.Errorf("CRDsReady is %q", got)
 		}
+	}
+}
+
+// TestFetchBegun: a fetch that has just begun is not shown, so that a manager that dies after each write does not write it after each start.
+// What the status said before stays.
+func TestFetchBegun(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	f := newFixture(t, gen.Param("OTHER", "1", ""), func(ov *v1beta1.OperatorVersion) {
+		ov.Spec.CRDTarball = &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: server.URL + "/crds.tgz", SHA256: strings.Repeat("0", 64)}}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel) // before the server is closed
+	start := func() {
+		f.r.Tarballs = fetch.New(ctx, fetch.Options{Clock: f.clock, Cache: crdtarball.Options{Dir: t.TempDir(), Clock: f.clock},
+			Policy: func() fetch.Policy { return fetch.Policy{Hosts: []string{strings.TrimPrefix(server.URL, "http://")}} }}, func(types.NamespacedName) {})
+	}
+	written := func() int {
+		return len(slices.DeleteFunc(f.Requests(), func(r string) bool { return !strings.HasSuffix(r, "/status") }))
+	}
+	start()
+	f.change(func(i *v1beta1.Instance) {
+		i.Spec.Parameters = map[string]string{"UNKNOWN": "1"}
+		i.Spec.Deadlines = []v1beta1.Deadline{{Plan: "none", After: "soon"}}
+	})
+	written()
+	if result := f.reconcile(t); result.RequeueAfter != fetchPatience || written() != 0 {
+		t.Errorf("the first reconcile is followed by one after %s, or writes a status", result.RequeueAfter)
+	}
+	select {
+	case <-asked:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("the source was not asked; Ready is %q", f.ready())
+	}
+	if events := f.recorded(); len(events) != 0 {
+		t.Errorf("events %q before there is a status", events)
+	}
+	f.clock.Step(fetchPatience)
+	f.reconcile(t)
+	shown := f.ready()
+	if !strings.Contains(shown, "downloads "+server.URL) || written() != 1 {
+		t.Errorf("Ready is %q", shown)
+	}
+	if events := strings.Join(f.recorded(), "\n"); strings.Count(events, v1beta1.EventUnknownParameter) != 1 || strings.Count(events, v1beta1.EventDeadlineIgnored) != 1 {
+		t.Errorf("events %q", events)
+	}
+	start()
+	if result := f.reconcile(t); result.RequeueAfter != fetchPatience || written() != 0 || f.ready() != shown {
+		t.Errorf("after a restart, the first reconcile is followed by one after %s, or writes a status: Ready is %q", result.RequeueAfter, f.ready())
 	}
 }

@@ -25,6 +25,8 @@ type Result struct {
 	Transient bool
 	// SkipCommit is set if there is no status to write, since the object has been released.
 	SkipCommit bool
+	// Undecided is set if the next reconcile decides anew: the status is not written, and the events that go with it are not recorded.
+	Undecided bool
 }
 
 // Done is the result of a reconcile that writes no status and waits for nothing.
@@ -74,7 +76,9 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if err != nil {
 		return r.backoff.OnError(ctx, key, err)
 	}
-	obj.recordEvents()
+	if !result.Undecided {
+		obj.recordEvents()
+	}
 	ctrl.LoggerFrom(ctx).V(1).Info("reconciled", "state", obj.State, "requeueAfter", result.RequeueAfter, "transient", result.Transient)
 	return r.backoff.OnSuccess(key, result), nil
 }
@@ -89,7 +93,7 @@ func (r *Reconciler[T]) act(ctx context.Context, obj *Object[T]) (Result, error)
 	if !sameSpec(obj.Next, obj.Committed) {
 		panic(fmt.Sprintf("the reconcile in state %q changed the spec of %s: controllers never write spec", obj.State, describe(obj.Next)))
 	}
-	if result.SkipCommit {
+	if result.SkipCommit || result.Undecided {
 		return result, nil
 	}
 	return result, obj.Commit(ctx)

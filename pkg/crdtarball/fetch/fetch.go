@@ -72,6 +72,7 @@ type Fetcher struct {
 // job is the fetch for one run of one Instance.
 type job struct {
 	token    string
+	began    time.Time
 	cancel   context.CancelFunc
 	progress crdtarball.Progress
 	done     bool
@@ -211,11 +212,13 @@ func (f *Fetcher) Poll(key types.NamespacedName, run string,
 			}
 		}
 		ctx, cancel := context.WithCancel(f.ctx)
-		j = &job{token: token, cancel: cancel}
+		j = &job{token: token, began: f.options.Clock.Now(), cancel: cancel}
 		f.jobs[key] = j
 		go f.fetch(ctx, key, j, wanted)
 	}
-	return j.resolved, j.progress, j.err
+	progress = j.progress
+	progress.Age = f.options.Clock.Since(j.began)
+	return j.resolved, progress, j.err
 }
 
 func (f *Fetcher) fetch(ctx context.Context, key types.NamespacedName, j *job, wanted Wanted) {

@@ -473,3 +473,36 @@ type secretsFunc func(namespace, name string) error
 func (f secretsFunc) Secret(_ context.Context, namespace, name string) (*corev1.Secret, error) {
 	return nil, f(namespace, name)
 }
+
+// TestAge: the age of a fetch counts from the first poll of a run, goes on while the fetch is tried again, and begins anew with another run.
+func TestAge(t *testing.T) {
+	f, s := newFixture(t), newSource("source")
+	age := func(run string) time.Duration {
+		_, progress, _ := f.Poll(web, run, wanted(s))
+		return progress.Age
+	}
+	for _, step := range []struct {
+		reason, run string
+		after, want time.Duration
+	}{
+		{"the fetch begins", "1", 0, 0},
+		{"it is under way", "1", time.Second, time.Second},
+		{"still", "1", time.Minute, 61 * time.Second},
+		{"another run", "2", time.Minute, 0},
+		{"it is under way, too", "2", time.Second, time.Second},
+	} {
+		f.clock.Step(step.after)
+		if got := age(step.run); got != step.want {
+			t.Errorf("%s: the age is %s, want %s", step.reason, got, step.want)
+		}
+	}
+	s.results <- errors.New("no route")
+	apitest.Eventually(t, "a fetch that has failed", func() bool {
+		_, _, err := f.Poll(web, "2", wanted(s))
+		return err != nil
+	})
+	f.clock.Step(time.Minute)
+	if got := age("2"); got != 61*time.Second {
+		t.Errorf("after a failure, the age is %s", got)
+	}
+}
