@@ -121,7 +121,7 @@ e2e-suites:
 	@go run ./hack/testcount $(RESULTS)/e2e.json
 
 .PHONY: test
-test: build lint unit integration ## Run all tests: unit tests, and suites on a real control plane.
+test: build lint unit suites ## Run all tests: unit tests, and suites on a real control plane.
 	@go run ./hack/testcount -all -except kudo.dev/kudo/test/e2e $(UNIT_RESULTS) $(SUITE_RESULTS)
 	@grep -o -m 1 'SKIP test/ui: [^"\\]*' $(RESULTS)/browser.json || true
 
@@ -151,9 +151,9 @@ kuttl: ## Build kuttl, which runs suites beside our own runner, into bin/, unles
 	fi; \
 	cmp -s $(KUTTL) $(BIN)/kubectl-kuttl || { cp $(KUTTL) $(BIN)/kubectl-kuttl.$$$$ && mv $(BIN)/kubectl-kuttl.$$$$ $(BIN)/kubectl-kuttl; }
 
-.PHONY: integration
-integration: export KUDO_LOCAL_BIN = $(BIN)/kudo-local
-integration: kuttl ## Run the suites, each on a real control plane of its own, three at a time, Ginkgo suites on four processes.
+.PHONY: suites
+suites: export KUDO_LOCAL_BIN = $(BIN)/kudo-local
+suites: kuttl ## Run the suites, each on a real control plane of its own, three at a time, Ginkgo suites on four processes.
 	@echo "suites on a real control plane…"
 	$(call TESTSUM,.,suites) --raw-command -- go run ./hack/suites -p 3 -procs 4 $$(go list $(LONGEST) ./test/... | grep -v -e /test/layers -e /test/bench -e /test/e2e)
 	@echo "the Helm chart on a control plane…"
@@ -166,7 +166,7 @@ integration: kuttl ## Run the suites, each on a real control plane of its own, t
 
 .PHONY: docs
 docs: export KUDO_LOCAL_BIN = $(BIN)/kudo-local
-docs: build ## Run the commands of all pages on a control plane, and compare what they print with the pages (make integration does, too).
+docs: build ## Run the commands of all pages on a control plane, and compare what they print with the pages (make suites does, too).
 	$(call TESTSUM,.,docs) -- -count=1 -timeout 40m ./test/docs
 
 .PHONY: counts
