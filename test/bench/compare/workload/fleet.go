@@ -27,7 +27,8 @@ func fleet() Workload {
 		About: `Instances of four objects each (Deployment of no replica, ServiceAccount, Service, Ingress), created by 16 clients at a
 time on a control plane with the controllers of Deployments, which share the machine. Requests are those that the manager
 itself says it has sent (` + "`rest_client_requests_total`" + `): writes are all but GETs and the renewals of its lease, events among
-them. For scale: Flux publishes 4 min 39 s for 1,000 releases of four objects, on another machine.`,
+them. Of the writes of an Instance, four are its objects, three its status, three events, of which one names the user who asked, and one
+is the record of its run. For scale: Flux publishes 4 min 39 s for 1,000 releases of four objects, on another machine.`,
 		Run: runFleet,
 	}
 }
@@ -76,7 +77,7 @@ func arrive(ctx context.Context, p *plane.Plane, c *crowd, n int) ([]report.Figu
 	return []report.Figure{
 		report.AtMost(fmt.Sprintf("%d Instances to COMPLETE", n), took.Seconds(), 60*float64(n)/1000, "%.1f s"),
 		report.Told("one of them, median and p99", "%.2f s, %.2f s", report.Median(times), report.Quantile(times, 0.99)),
-		report.AtMost("writes of the manager for each", float64(writes)/float64(n), 10, "%.2f"),
+		report.AtMost("writes of the manager for each", float64(writes)/float64(n), 11, "%.2f"),
 		report.Told("requests at the apiserver, of anybody", "%s", listed(cost.Requests)),
 		report.Told("CPU time of manager and apiserver", "%.1f s, %.1f s", cost.Manager, cost.Server),
 	}, err
