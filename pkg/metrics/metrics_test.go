@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -200,30 +201,33 @@ func TestRequests(t *testing.T) {
 		reason, method, path, contentType, user string
 		code                                    int
 		request, write, conflict                string
+		body                                    string
 	}{
-		{"a read", "GET", "/api/v1/namespaces/a/pods/b", "", "", 200, "get 200 ", "", ""},
-		{"a list", "GET", "/api/v1/namespaces/a/pods", "", "", 200, "list 200 ", "", ""},
-		{"a list of all namespaces", "GET", "/apis/apps/v1/deployments", "", "", 200, "list 200 apps", "", ""},
-		{"a watch", "GET", "/apis/apps/v1/deployments?watch=true", "", "", 200, "watch 200 apps", "", ""},
-		{"a namespace", "GET", "/api/v1/namespaces/a", "", "", 404, "get 404 ", "", ""},
-		{"discovery", "GET", "/apis/apps/v1", "", "", 200, "get 200 apps", "", ""},
-		{"another path", "GET", "/version", "", "", 200, "get 200 ", "", ""},
-		{"no answer", "GET", "/version", "", "", 0, "get error ", "", ""},
-		{"an object of an Instance", "PATCH", "/apis/apps/v1/namespaces/a/deployments/b?fieldManager=kudo", applied, "system:serviceaccount:a:kudo", 201, "apply 201 apps", "apply instance", ""},
-		{"a shared object", "PATCH", "/apis/rbac.authorization.k8s.io/v1/clusterroles/b", applied, installer, 200, "apply 200 rbac.authorization.k8s.io", "apply installer", ""},
-		{"a status of kudo", "PATCH", "/apis/kudo.dev/v1beta1/namespaces/a/instances/b/status", "application/merge-patch+json", "", 200, "patch 200 kudo.dev", "patch own", ""},
-		{"a record", "POST", "/apis/apps/v1/namespaces/a/controllerrevisions", "", "", 201, "create 201 apps", "create own", ""},
-		{"an event", "POST", "/api/v1/namespaces/a/events", "", "", 201, "create 201 ", "create own", ""},
-		{"the namespace of an install plan", "DELETE", "/api/v1/namespaces/b", "", installer, 200, "delete 200 ", "delete installer", ""},
-		{"a dry run", "PATCH", "/api/v1/namespaces/a/services/b?dryRun=All", applied, "", 409, "apply 409 ", "", ""},
-		{"a review", "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "", "", 201, "create 201 authorization.k8s.io", "", ""},
-		{"a token", "POST", "/api/v1/namespaces/a/serviceaccounts/b/token", "", "", 201, "create 201 ", "", ""},
-		{"an older version", "PUT", "/apis/kudo.dev/v1beta1/namespaces/a/instances/b", "", "", 409, "update 409 kudo.dev", "", "version"},
-		{"fields of another client", "PATCH", "/apis/apps/v1/namespaces/a/deployments/b", applied, "", 409, "apply 409 apps", "", "fields"},
-		{"a name that is taken", "POST", "/api/v1/namespaces/a/secrets", "", "", 409, "create 409 ", "", "exists"},
-		{"an event of an account", "POST", "/api/v1/namespaces/a/events", "", "system:serviceaccount:a:kudo", 201, "create 201 ", "create instance", ""},
-		{"a write that is refused", "POST", "/api/v1/namespaces/a/secrets", "", "", 403, "create 403 ", "", ""},
-		{"a connection of another kind", "OPTIONS", "/api/v1/namespaces/a/secrets", "", "", 200, "other 200 ", "", ""},
+		{"a read", "GET", "/api/v1/namespaces/a/pods/b", "", "", 200, "get 200 ", "", "", ""},
+		{"a list", "GET", "/api/v1/namespaces/a/pods", "", "", 200, "list 200 ", "", "", ""},
+		{"a list of all namespaces", "GET", "/apis/apps/v1/deployments", "", "", 200, "list 200 apps", "", "", ""},
+		{"a watch", "GET", "/apis/apps/v1/deployments?watch=true", "", "", 200, "watch 200 apps", "", "", ""},
+		{"a namespace", "GET", "/api/v1/namespaces/a", "", "", 404, "get 404 ", "", "", ""},
+		{"discovery", "GET", "/apis/apps/v1", "", "", 200, "get 200 apps", "", "", ""},
+		{"another path", "GET", "/version", "", "", 200, "get 200 ", "", "", ""},
+		{"no answer", "GET", "/version", "", "", 0, "get error ", "", "", ""},
+		{"an object of an Instance", "PATCH", "/apis/apps/v1/namespaces/a/deployments/b?fieldManager=kudo", applied, "system:serviceaccount:a:kudo", 201, "apply 201 apps", "apply instance", "", ""},
+		{"a shared object", "PATCH", "/apis/rbac.authorization.k8s.io/v1/clusterroles/b", applied, installer, 200, "apply 200 rbac.authorization.k8s.io", "apply installer", "", ""},
+		{"a status of kudo", "PATCH", "/apis/kudo.dev/v1beta1/namespaces/a/instances/b/status", "application/merge-patch+json", "", 200, "patch 200 kudo.dev", "patch own", "", ""},
+		{"a record", "POST", "/apis/apps/v1/namespaces/a/controllerrevisions", "", "", 201, "create 201 apps", "create own", "", ""},
+		{"an event", "POST", "/api/v1/namespaces/a/events", "", "", 201, "create 201 ", "create own", "", ""},
+		{"the namespace of an install plan", "DELETE", "/api/v1/namespaces/b", "", installer, 200, "delete 200 ", "delete installer", "", ""},
+		{"a dry run", "PATCH", "/api/v1/namespaces/a/services/b?dryRun=All", applied, "", 409, "apply 409 ", "", "", ""},
+		{"a review", "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "", "", 201, "create 201 authorization.k8s.io", "", "", ""},
+		{"a token", "POST", "/api/v1/namespaces/a/serviceaccounts/b/token", "", "", 201, "create 201 ", "", "", ""},
+		{"an older version", "PUT", "/apis/kudo.dev/v1beta1/namespaces/a/instances/b", "", "", 409, "update 409 kudo.dev", "", "version", ""},
+		{"fields of another client", "PATCH", "/apis/apps/v1/namespaces/a/deployments/b", applied, "", 409, "apply 409 apps", "", "fields", `{"kind":"Status","reason":"Conflict","details":{"causes":[{"reason":"FieldManagerConflict","field":".spec.replicas"}]}}`},
+		{"an apply that is bound to an older version", "PATCH", "/apis/apps/v1/namespaces/a/deployments/b", applied, "", 409, "apply 409 apps", "", "version", `{"kind":"Status","reason":"Conflict"}`},
+		{"an apply whose answer has no body", "PATCH", "/apis/apps/v1/namespaces/a/deployments/b", applied, "", 409, "apply 409 apps", "", "version", ""},
+		{"a name that is taken", "POST", "/api/v1/namespaces/a/secrets", "", "", 409, "create 409 ", "", "exists", ""},
+		{"an event of an account", "POST", "/api/v1/namespaces/a/events", "", "system:serviceaccount:a:kudo", 201, "create 201 ", "create instance", "", ""},
+		{"a write that is refused", "POST", "/api/v1/namespaces/a/secrets", "", "", 403, "create 403 ", "", "", ""},
+		{"a connection of another kind", "OPTIONS", "/api/v1/namespaces/a/secrets", "", "", 200, "other 200 ", "", "", ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
@@ -231,7 +235,16 @@ func TestRequests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.count(newRequest(t, tc.method, tc.path, tc.contentType, tc.user), tc.code)
+			var answer *http.Response
+			if tc.code != 0 {
+				answer = &http.Response{StatusCode: tc.code, Body: io.NopCloser(strings.NewReader(tc.body))}
+			}
+			r.count(newRequest(t, tc.method, tc.path, tc.contentType, tc.user), answer)
+			if answer != nil {
+				if left, err := io.ReadAll(answer.Body); err != nil || string(left) != tc.body {
+					t.Errorf("the body of the answer is %q (%v)", left, err)
+				}
+			}
 			got := map[string]string{}
 			families, err := registry.Gather()
 			if err != nil {
@@ -331,7 +344,7 @@ func FuzzTarget(f *testing.F) {
 		}
 		request := newRequest(t, "POST", "/", "", "")
 		request.URL.Path = path
-		r.count(request, http.StatusOK)
+		r.count(request, &http.Response{StatusCode: http.StatusOK})
 		if _, err := registry.Gather(); err != nil {
 			t.Errorf("%q: %v", path, err)
 		}

@@ -1,12 +1,15 @@
 package metrics
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // maxGroups bounds the label of API groups, which templates of packages name.
@@ -47,12 +50,8 @@ type transport struct {
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
-	code := 0
-	if response != nil {
-		code = response.StatusCode
-	}
 	if err == nil || request.Context().Err() == nil { // a request that the manager has cancelled says nothing of the API server
-		t.count(request, code)
+		t.count(request, response)
 	}
 	return response, err
 }
@@ -60,9 +59,12 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the RoundTripper that this one wraps, by which client-go closes connections.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// count counts a request that was answered with a status code; 0 if there was no answer.
-func (r *Requests) count(request *http.Request, code int) {
-	target := parseTarget(request.URL.Path)
+// count counts a request with its answer; nil if there was none.
+func (r *Requests) count(request *http.Request, response *http.Response) {
+	target, code := parseTarget(request.URL.Path), 0
+	if response != nil {
+		code = response.StatusCode
+	}
 	verb := verbOf(request, target)
 	r.requests.WithLabelValues(verb, codeLabel(code), r.groups.Bound(target.group)).Inc()
 	if !slices.Contains([]string{"create", "update", "patch", "apply", "delete"}, verb) || !target.stored ||
@@ -70,7 +72,7 @@ func (r *Requests) count(request *http.Request, code int) {
 		return
 	}
 	if code == http.StatusConflict {
-		r.conflicts.WithLabelValues(conflictReason(verb)).Inc()
+		r.conflicts.WithLabelValues(conflictReason(verb, response)).Inc()
 	}
 	if code >= 200 && code < 300 {
 		r.writes.WithLabelValues(verb, r.class(request)).Inc()
@@ -154,13 +156,30 @@ func codeLabel(code int) string {
 	return strconv.Itoa(code)
 }
 
-// conflictReason is why a write is a conflict: the status code is the same for all of them.
-func conflictReason(verb string) string {
-	switch verb {
-	case "create":
+// conflictReason is why a write is a conflict: the status code is the same for all of them. The answer to an apply names each field that
+// another client owns as a cause; without such causes, the apply was bound to a version.
+func conflictReason(verb string, response *http.Response) string {
+	switch {
+	case verb == "create":
 		return "exists"
-	case "apply":
+	case verb == "apply" && bytes.Contains(peek(response, maxConflict), []byte(metav1.CauseTypeFieldManagerConflict)):
 		return "fields"
 	}
 	return "version"
+}
+
+// maxConflict is how many bytes of the answer to an apply are searched for a cause.
+const maxConflict = 64 << 10
+
+// peek returns the first bytes of the body of an answer, which can still be read from its beginning.
+func peek(response *http.Response, most int64) []byte {
+	if response.Body == nil {
+		return nil
+	}
+	start, _ := io.ReadAll(io.LimitReader(response.Body, most)) // the reader of the answer gets the error again
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(start), response.Body), response.Body}
+	return start
 }
