@@ -14,10 +14,10 @@ import (
 // maxTag bounds a tag, in characters, as the distribution specification does.
 const maxTag = 128
 
-var tagPattern = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
+var tagPattern = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]*$`)
 
 // IsTag reports whether a text can be a tag.
-func IsTag(s string) bool { return tagPattern.MatchString(s) }
+func IsTag(s string) bool { return len(s) <= maxTag && tagPattern.MatchString(s) }
 
 // Tag returns the tag of a version: <operatorVersion>, or <appVersion>_<operatorVersion>. This is unambiguous, since versions are parts of
 // the names of objects, and hold no _.

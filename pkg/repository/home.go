@@ -73,7 +73,7 @@ func (r Repository) isRegistry() bool { return IsReference(r.URL) }
 
 // Validate says what is wrong with a repository.
 func (r Repository) Validate() error {
-	if !packageName.MatchString(r.Name) {
+	if !isPackageName(r.Name) {
 		return fmt.Errorf("%q cannot name a repository: use letters, digits and -", r.Name)
 	}
 	if err := r.validateCredentials(); err != nil {

@@ -148,11 +148,19 @@ func (x *Index) All() (map[string][]Entry, error) {
 	return all, nil
 }
 
-var packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
+// maxPackageName bounds the name of a package, in bytes.
+const maxPackageName = 253
+
+var packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// isPackageName reports whether a package can have a name.
+func isPackageName(name string) bool {
+	return len(name) <= maxPackageName && packageName.MatchString(name)
+}
 
 // check completes and sorts the entries of a package, or says what is wrong.
 func check(name string, entries []Entry) error {
-	if !packageName.MatchString(name) {
+	if !isPackageName(name) {
 		return fmt.Errorf("the index names a package %q, which no package can be called", name)
 	}
 	for i := range entries {

@@ -87,7 +87,7 @@ func (s *splitter) section(line []byte, next int) bool {
 		return false
 	}
 	name := string(bytes.Join(match[1:], nil))
-	if !packageName.MatchString(name) {
+	if !isPackageName(name) {
 		return false
 	}
 	s.sections = append(s.sections, section{name: name, offset: next})

@@ -64,7 +64,7 @@ func ParseReference(s string) (Reference, error) {
 	if r.Base == layoutScheme { // layout:/NAME
 		r.Base += "/"
 	}
-	if !packageName.MatchString(r.Name) {
+	if !isPackageName(r.Name) {
 		return fail("%q cannot be the name of a package", text.Truncate(r.Name, 64))
 	}
 	return r, r.check()

@@ -114,7 +114,10 @@ func compileExpressions(t *testAssert) (compiled *Expressions, notes []string, e
 }
 
 // variableName is an identifier of CEL.
-var variableName = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]{0,252}$`)
+var variableName = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
+
+// maxVariableName bounds an identifier, in bytes.
+const maxVariableName = 253
 
 // newCELEnv returns CEL as kuttl has it, with a variable for each reference, and Kubernetes' quantities beside.
 func newCELEnv(refs []ResourceRef) (*cel.Env, error) {
@@ -135,7 +138,7 @@ func newCELEnv(refs []ResourceRef) (*cel.Env, error) {
 			return nil, wrong(".kind: is missing")
 		case r.Name == "":
 			return nil, wrong(".name: is missing")
-		case !variableName.MatchString(r.Ref) || isReserved(env, r.Ref):
+		case len(r.Ref) > maxVariableName, !variableName.MatchString(r.Ref), isReserved(env, r.Ref):
 			return nil, wrong(".ref %q: must be a name that CEL takes for a variable, such as myPod", r.Ref)
 		case names[r.Ref]:
 			return nil, wrong(".ref %q: another reference has this name", r.Ref)
