@@ -107,7 +107,6 @@ var tree = rules{
 	untested: map[string]string{
 		"apis/config/v1alpha1": "types only",
 		"apis/kudo/v1beta1":    "types, and functions of one line",
-		"cmd/kubectl-kudo":     "a main of a few lines; test/docs runs it",
 		"manifests":            "embedded YAML; pkg/kudoinit tests it",
 		"pkg/cli/commandtest":  "helpers of tests",
 		"test/apitest":         "helpers of tests",
