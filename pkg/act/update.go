@@ -87,28 +87,30 @@ func (u Update) Preview(ctx context.Context, p *Previewer, _ Change) (*preview.P
 
 // Command implements Action. It has the parameters only; those that are sensitive are to be read from a file.
 func (u Update) Command() string {
-	var args []string
-	sensitive := false
-	for _, name := range slices.Sorted(maps.Keys(u.Set)) {
-		if u.isSensitive(name) {
-			sensitive = true
-			continue
-		}
-		args = append(args, "-p", name+"="+u.Set[name])
-	}
-	if sensitive {
-		args = append(args, "-P", "FILE")
-	}
+	args := valueArgs(u.Version, u.Set)
 	for _, name := range u.Unset {
 		args = append(args, "--unset", name)
 	}
 	return commandOf("update", u.Instance, args...)
 }
 
-// isSensitive reports whether the OperatorVersion calls a parameter sensitive, or does not define it.
-func (u Update) isSensitive(name string) bool {
-	at := slices.IndexFunc(u.Version.Spec.Parameters, func(def v1beta1.Parameter) bool { return def.Name == name })
-	return at < 0 || u.Version.Spec.Parameters[at].Sensitive
+// valueArgs returns the arguments that set parameters. Those that are sensitive, or that the OperatorVersion does not define, are to be
+// read from a file.
+func valueArgs(version *v1beta1.OperatorVersion, values map[string]string) []string {
+	var args []string
+	sensitive := false
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		at := slices.IndexFunc(version.Spec.Parameters, func(def v1beta1.Parameter) bool { return def.Name == name })
+		if at < 0 || version.Spec.Parameters[at].Sensitive {
+			sensitive = true
+			continue
+		}
+		args = append(args, "-p", name+"="+values[name])
+	}
+	if sensitive {
+		args = append(args, "-P", "FILE")
+	}
+	return args
 }
 
 // SetParameters gives parameters of an Instance their values.

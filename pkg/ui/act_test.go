@@ -101,13 +101,14 @@ func TestAct(t *testing.T) {
 		{"a default", nil, url.Values{"action": {"update"}, "unset.VALUE": {"true"}}, func(i *v1beta1.Instance) bool { _, set := i.Spec.Parameters["VALUE"]; return !set }},
 		{"a plan", nil, url.Values{"action": {"trigger"}, "plan": {"backup"}}, func(i *v1beta1.Instance) bool { return i.Spec.PlanExecution.PlanName == "backup" }},
 		{"an earlier run", nil, url.Values{"action": {"rollback"}, "run": {"1"}}, func(i *v1beta1.Instance) bool { return i.Spec.Parameters["VALUE"] == "x" }},
+		{"another version", nil, url.Values{"action": {"upgrade"}, "version": {"web-1.1.0"}}, func(i *v1beta1.Instance) bool { return i.Spec.OperatorVersion.Name == "web-1.1.0" }},
 		{"a failed plan", failing, url.Values{"action": {"retry"}}, func(i *v1beta1.Instance) bool { return i.Annotations[v1beta1.RetryAnnotation] == "run-2" }},
 	} {
 		i := changed()
 		if tc.change != nil {
 			tc.change(i)
 		}
-		r := beginActing(t, i, changeable(), runOf(1, `{"VALUE":"x"}`), runOf(2, `{"VALUE":"y"}`))
+		r := beginActing(t, i, changeable(), otherVersion("1.1.0"), runOf(1, `{"VALUE":"x"}`), runOf(2, `{"VALUE":"y"}`))
 		status, body := r.post(t, "/instances/a/one/preview", tc.form)
 		form := formOf(t, body)
 		if status != http.StatusOK || form == nil || !strings.Contains(body, "Do exactly this") || !strings.Contains(body, "actions allowed") {

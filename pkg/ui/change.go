@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -48,18 +49,24 @@ func (s *Server) readTarget(ctx context.Context, key client.ObjectKey) (*target,
 		t.Unread = err
 	}
 	t.setHidden(t.Unread == nil)
-	// A preview of an earlier run may show its values, and that of a parameter that is set back its default.
-	t.mask = newMask(append(hiddenValues(instance, t.subject), t.hiddenDefaults()...))
+	t.setMask(nil)
 	return t, nil
 }
 
-// hiddenDefaults returns the default values of parameters that are sensitive, or were so in one of the runs.
-func (t *target) hiddenDefaults() []string {
-	if t.Version == nil {
+// setMask hides the sensitive values of the Instance, of its runs, which a preview of a rollback may show, and the sensitive defaults of
+// its OperatorVersion and of the one that it is to be moved to; nil if there is none.
+func (t *target) setMask(next *v1beta1.OperatorVersion) {
+	t.mask = newMask(slices.Concat(hiddenValues(t.Instance, t.subject), t.hiddenDefaults(t.Version), t.hiddenDefaults(next)))
+}
+
+// hiddenDefaults returns the default values of parameters of an OperatorVersion, which may be nil, that are sensitive, or were so in one of
+// the runs.
+func (t *target) hiddenDefaults(version *v1beta1.OperatorVersion) []string {
+	if version == nil {
 		return nil
 	}
 	var out []string
-	for _, def := range t.Version.Spec.Parameters {
+	for _, def := range version.Spec.Parameters {
 		if def.Default != nil && (def.Sensitive || t.Unread == nil && slices.Contains(t.sensitive, def.Name)) {
 			out = append(out, *def.Default)
 		}
@@ -79,6 +86,12 @@ type changeForm struct {
 	// Plans that can be started. Running is the plan that can be cancelled, and Failed the one that can be retried; empty if there is none.
 	Plans           []string
 	Running, Failed string
+	// Upgrades are the OperatorVersions of the cluster that the Instance can be moved to, the highest first.
+	Upgrades []upgradeChoice
+	// UpgradesUnknown is why they cannot be listed; empty if they can.
+	UpgradesUnknown string
+	// UpgradeCommand shows the move to a package that is not in the cluster.
+	UpgradeCommand string
 	// Runs are those that the Instance can be set back to, the newest first.
 	Runs    []runRow
 	Drifted int
@@ -116,12 +129,32 @@ func (s *Server) changePage(r *http.Request) screen {
 		err = errLate
 	}
 	if err != nil {
-		form.Problem, v.Status = long(err.Error()), http.StatusNotFound
+		form.Problem, v.Status = long(err.Error()), statusOf(err)
 	} else {
 		t.fill(&form)
+		if installed, err := t.installed(ctx, s.client); err != nil {
+			form.UpgradesUnknown = long(err.Error())
+		} else {
+			form.Upgrades = t.upgrades(installed)
+		}
 	}
 	v.Form = &fragment{Template: "change", Data: form}
 	return still(func() view { return v })
+}
+
+// statusOf returns the status of a page whose Instance cannot be read.
+func statusOf(err error) int {
+	var answer apierrors.APIStatus
+	var lost *url.Error
+	switch {
+	case errors.Is(err, errLate):
+		return http.StatusGatewayTimeout
+	case apierrors.IsForbidden(err):
+		return http.StatusForbidden
+	case errors.As(err, &answer), errors.As(err, &lost):
+		return http.StatusBadGateway
+	}
+	return http.StatusNotFound
 }
 
 // instanceLink returns the address of the page of an Instance.
@@ -132,6 +165,7 @@ func (t *target) fill(form *changeForm) {
 	i := t.Instance
 	form.Unknown, form.Deleted, form.Drifted = t.Unknown, i.DeletionTimestamp != nil, len(i.Status.Drift)
 	form.Command = act.Update{Instance: i}.Command() + " -p NAME=VALUE --dry-run"
+	form.UpgradeCommand = act.PackageUpgradeCommand(i)
 	form.Failed, _ = act.Retry{Instance: i}.Plan()
 	form.Running, _ = act.Cancel{Instance: i}.Plan()
 	if t.Version != nil {
@@ -219,6 +253,7 @@ func choicesOf(def v1beta1.Parameter, value string) []string {
 const (
 	fieldAction  = "action"
 	fieldPlan    = "plan"
+	fieldVersion = "version"
 	fieldRun     = "run"
 	fieldKeep    = "keep-claims"
 	valuePrefix  = "value."
@@ -229,8 +264,8 @@ const (
 // errNoChange is the error of a form in which nothing is changed.
 var errNoChange = errors.New("no parameter is changed: go back, and change a value")
 
-// actionOf returns the action that a form asks for.
-func (t *target) actionOf(form map[string][]string) (act.Action, error) {
+// actionOf returns the action that a form asks for. It reads the OperatorVersion that an Instance is to be moved to.
+func (t *target) actionOf(ctx context.Context, c client.Client, form map[string][]string) (act.Action, error) {
 	value := func(name string) string {
 		if all := form[name]; len(all) > 0 {
 			return all[0]
@@ -246,6 +281,8 @@ func (t *target) actionOf(form map[string][]string) (act.Action, error) {
 		return act.Cancel{Instance: t.Instance}, nil
 	case "retry":
 		return act.Retry{Instance: t.Instance}, nil
+	case "upgrade":
+		return t.upgradeTo(ctx, c, value(fieldVersion))
 	case "rollback":
 		for _, run := range t.runs {
 			if strconv.FormatInt(run.Revision, 10) == value(fieldRun) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,7 @@ func (r *running) post(t testing.TB, path string, form url.Values) (int, string)
 func changeable() *v1beta1.OperatorVersion {
 	fixed, sizes := true, []string{"small", "large"}
 	ov := gen.Version("a", "web-1.0.0", gen.Param("VALUE", "x", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"), gen.Serial("backup", "cm"))
+	ov.Spec.Operator.Name, ov.Spec.Version = "web", "1.0.0"
 	ov.Spec.Parameters = append(ov.Spec.Parameters,
 		v1beta1.Parameter{Name: "PASSWORD", Sensitive: true, Default: new("s3cr3t-default")},
 		v1beta1.Parameter{Name: "CLASS", Immutable: &fixed, Default: new("fast")},
@@ -41,6 +43,13 @@ func changeable() *v1beta1.OperatorVersion {
 		v1beta1.Parameter{Name: "TEXT", Description: "a text", Default: new("\none\ntwo")},
 		v1beta1.Parameter{Name: "BELL", Default: new("a\ab")},
 		v1beta1.Parameter{Name: "HOST"}, v1beta1.Parameter{Name: "LOGIN"})
+	return ov
+}
+
+// otherVersion is another version of its operator.
+func otherVersion(version string) *v1beta1.OperatorVersion {
+	ov := changeable()
+	ov.Name, ov.Spec.Version = "web-"+version, version
 	return ov
 }
 
@@ -65,7 +74,9 @@ func runOf(revision int64, parameters string) *appsv1.ControllerRevision {
 func TestChangePage(t *testing.T) {
 	i := changed()
 	i.Status.Drift = []v1beta1.ObjectDrift{{Kind: "ConfigMap", Name: "x"}}
-	r := begin(t, "", i, changeable(), runOf(1, `{"VALUE":"x"}`), runOf(2, `{"VALUE":"y"}`))
+	elsewhere, other := otherVersion("3.0.0"), otherVersion("4.0.0")
+	elsewhere.Namespace, other.Spec.Operator.Name = "b", "db"
+	r := begin(t, "", i, changeable(), otherVersion("0.9.0"), otherVersion("1.1.0"), elsewhere, other, runOf(1, `{"VALUE":"x"}`), runOf(2, `{"VALUE":"y"}`))
 	status, body := r.get(t, "/instances/a/one/change")
 	if status != http.StatusOK {
 		t.Fatalf("the status is %d", status)
@@ -76,7 +87,7 @@ func TestChangePage(t *testing.T) {
 		"<strong>CLASS</strong> <code>fast</code>", "immutable",
 		`<select id="value-3" name="value.SIZE">`, `<option value="small" selected>small</option>`, `<option value="large">large</option>`,
 		`<select id="value-4" name="value.TLS">`, `<option value="true">true</option>`, `<option value="false" selected>false</option>`,
-		`name="value.TEXT" rows="3">`+"\n\none\ntwo</textarea>", "a text",
+		`name="value.TEXT" rows="3" aria-describedby="about-6">`+"\n\none\ntwo</textarea>", `id="about-6">a text`,
 		"<strong>BELL</strong>", "control characters", "<strong>HOST</strong>", "it comes from ConfigMap hosts",
 		"<strong>LOGIN</strong>", "has a sensitive value in it",
 		"kubectl kudo update --instance one -n a -p NAME=VALUE --dry-run",
@@ -84,6 +95,8 @@ func TestChangePage(t *testing.T) {
 	if strings.Contains(body, "s3cr3t") || strings.Contains(body, "Preview the retry") {
 		t.Errorf("a sensitive value is sent, or a plan is said to have failed:\n%s", body)
 	}
+	expect(t, body, `<option value="web-1.1.0">web-1.1.0</option><option value="web-0.9.0">web-0.9.0 (lower)</option></select>`,
+		"kubectl kudo upgrade --instance one -n a PACKAGE --dry-run")
 	_, body = r.get(t, "/instances/a/one")
 	expect(t, body, `href="/instances/a/one/change"`)
 	i.Spec.ParametersFrom = append(i.Spec.ParametersFrom, v1beta1.ParametersSource{Kind: "Secret", Name: "all"})
@@ -114,6 +127,27 @@ func TestChangePageStates(t *testing.T) {
 		}
 		return nil, nil
 	})
+	for kind, tc := range map[string]struct {
+		err  error
+		want int
+	}{
+		"forbidden": {apierrors.NewForbidden(v1beta1.Resource("instances"), "one", errors.New("no")), http.StatusForbidden},
+		"broken":    {apierrors.NewInternalError(errors.New("etcd")), http.StatusBadGateway},
+	} {
+		failing := begin(t, "a", changed(), changeable())
+		failing.api.Before(func(q apitest.Request) (any, error) {
+			if q.Kind == "Instance" && q.Verb == "get" {
+				return nil, tc.err
+			}
+			return nil, nil
+		})
+		if status, body := failing.get(t, "/instances/a/one/change"); status != tc.want || strings.Contains(body, "<form") {
+			t.Errorf("%s: %d, want %d", kind, status, tc.want)
+		}
+	}
+	if got := statusOf(errLate); got != http.StatusGatewayTimeout {
+		t.Errorf("a cluster that does not answer: %d", got)
+	}
 	status, body := r.get(t, "/instances/a/one/change")
 	if status != http.StatusOK || strings.Contains(body, `name="value.`) || !strings.Contains(body, "while the history of the Instance is not known") {
 		t.Errorf("without the history, a parameter can be changed: %d\n%s", status, body)
@@ -125,7 +159,12 @@ func TestPreviewPage(t *testing.T) {
 	i := changed()
 	i.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "one-cm-0"}}
 	hosts := &corev1.ConfigMap{ObjectMeta: gen.Meta("a", "hosts"), Data: map[string]string{"host": "h"}}
-	r := begin(t, "", i, changeable(), hosts, runOf(1, `{"VALUE":"x"}`), runOf(2, `{"VALUE":"y"}`))
+	secret := otherVersion("1.1.0")
+	secret.Spec.Parameters = append(secret.Spec.Parameters, v1beta1.Parameter{Name: "TOKEN", Sensitive: true, Default: new("s3cr3t-of-the-next")})
+	other, ending := otherVersion("1.0.0"), otherVersion("2.0.0")
+	other.Name, other.Spec.Operator.Name = "db-1.0.0", "db"
+	ending.DeletionTimestamp, ending.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1beta1.OperatorVersionFinalizer}
+	r := begin(t, "", i, changeable(), secret, otherVersion("0.9.0"), other, ending, hosts, runOf(1, `{"VALUE":"x"}`), runOf(2, `{"VALUE":"y"}`))
 	var written atomic.Int32
 	r.api.Before(func(q apitest.Request) (any, error) {
 		if q.Kind != "" && !slices.Contains([]string{"get", "list", "watch"}, q.Verb) && !strings.Contains(strings.ToLower(q.Kind), "review") && len(q.Query["dryRun"]) == 0 {
@@ -148,6 +187,9 @@ func TestPreviewPage(t *testing.T) {
 		{"a plan", url.Values{"action": {"trigger"}, "plan": {"backup"}}, []string{"exactly what is shown", "kubectl kudo plan trigger --instance one -n a --name backup --expect sha256:", "backup (asked for"}},
 		{"drift", url.Values{"action": {"trigger"}, "plan": {"deploy"}}, []string{"--name deploy", "trigger of Instance a/one"}},
 		{"an earlier run", url.Values{"action": {"rollback"}, "run": {"1"}}, []string{"kubectl kudo rollback --instance one -n a --to-revision 1", "rollback of Instance a/one"}},
+		{"a higher version", url.Values{"action": {"upgrade"}, "version": {"web-1.1.0"}},
+			[]string{"kubectl kudo upgrade --instance one -n a web-1.1.0 --in-cluster --expect sha256:", "upgrade of Instance a/one"}},
+		{"a lower version", url.Values{"action": {"upgrade"}, "version": {"web-0.9.0"}}, []string{"web-0.9.0 --in-cluster --allow-downgrade"}},
 		{"a deletion", url.Values{"action": {"uninstall"}}, []string{"kubectl kudo uninstall --instance one -n a --expect ", "uninstall of Instance a/one"}},
 		{"a deletion that keeps claims", url.Values{"action": {"uninstall"}, "keep-claims": {"true"}}, []string{"--keep-claims"}},
 	} {
@@ -178,6 +220,12 @@ func TestPreviewPage(t *testing.T) {
 		{"a fixed parameter", path, url.Values{"action": {"update"}, "value.CLASS": {"slow"}, "former.CLASS": {"fast"}}, "immutable"},
 		{"a plan that does not exist", path, url.Values{"action": {"trigger"}, "plan": {"<img>"}}, "does not exist"},
 		{"a retry of a plan that has not failed", path, url.Values{"action": {"retry"}}, "has not failed"},
+		{"a version that does not exist", path, url.Values{"action": {"upgrade"}, "version": {"<img>"}}, "&lt;img&gt; does not exist or is being deleted"},
+		{"a version with a path", path, url.Values{"action": {"upgrade"}, "version": {"../../b/operatorversions/x"}}, "does not exist or is being deleted"},
+		{"no version", path, url.Values{"action": {"upgrade"}}, "does not exist or is being deleted"},
+		{"the version that it has", path, url.Values{"action": {"upgrade"}, "version": {"web-1.0.0"}}, "already"},
+		{"another operator", path, url.Values{"action": {"upgrade"}, "version": {"db-1.0.0"}}, "cannot be upgraded to operator db"},
+		{"a version that is being deleted", path, url.Values{"action": {"upgrade"}, "version": {"web-2.0.0"}}, "is being deleted"},
 		{"a run that does not exist", path, url.Values{"action": {"rollback"}, "run": {"9"}}, "no such run"},
 		{"an Instance that does not exist", "/instances/a/none/preview", url.Values{"action": {"retry"}}, "does not exist"},
 	} {

@@ -113,7 +113,7 @@ func (s *Server) previewOf(ctx context.Context, key client.ObjectKey, form url.V
 	if err != nil {
 		return nil, err
 	}
-	action, err := t.actionOf(form)
+	action, err := t.actionOf(reads, s.client, form)
 	if err != nil {
 		return nil, errors.New(t.mask.Text(err.Error()))
 	}
@@ -179,7 +179,7 @@ func (s *Server) fillPreview(r *http.Request, c *computation, out *previewView) 
 // fieldsOf returns the fields of the form that does the action: those that the user has filled, and what the user has seen.
 func (c *computation) fieldsOf(form map[string][]string) []formField {
 	out := []formField{{fieldDigest, c.preview.Digest}, {fieldGeneration, c.generation()}}
-	kept := []string{fieldAction, fieldPlan, fieldRun, fieldKeep, valuePrefix, formerPrefix, unsetPrefix}
+	kept := []string{fieldAction, fieldPlan, fieldVersion, fieldRun, fieldKeep, valuePrefix, formerPrefix, unsetPrefix}
 	for _, name := range slices.Sorted(maps.Keys(form)) {
 		prefix, _, isParameter := strings.Cut(name, ".")
 		if isParameter {

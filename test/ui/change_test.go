@@ -48,6 +48,7 @@ func checkPreviews(t *testing.T, e *env.Env, b *tab) {
 	}{
 		{"an update", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#value-0", "3")}, "update", "parameters changed: REPLICAS", "parameters changed: REPLICAS"},
 		{"a plan", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#plan", "deploy")}, "trigger", "plan 1: deploy", "with kubectl kudo plan trigger"},
+		{"an upgrade", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#version", "web-1.27.4-0.2.0")}, "upgrade", "upgrade of Instance default/site", "to default/web-1.27.4-0.2.0"},
 		{"a rollback", []chromedp.Action[chromedp.Void]{chromedp.SetValue("#run", "1")}, "rollback", "rollback of Instance default/site", "parameters changed: REPLICAS"},
 	} {
 		b.visit("/instances/default/site/change")
@@ -104,6 +105,8 @@ func checkActs(t *testing.T, e *env.Env) {
 	act("parameters changed: REPLICAS; by kudo-local-admin with kubectl kudo ui")
 	preview("trigger", chromedp.SetValue("#plan", "deploy"))
 	act("by kudo-local-admin with kubectl kudo ui")
+	preview("upgrade", chromedp.SetValue("#version", "web-1.27.4-0.2.0"))
+	act("to default/web-1.27.4-0.2.0; by kudo-local-admin with kubectl kudo ui")
 	preview("rollback", chromedp.SetValue("#run", "1"))
 	run(t, e, 0, "update", "--instance", "site", "-p", "MESSAGE=meanwhile", "--wait")
 	before := run(t, e, 0, "plan", "history", "--instance", "site")

@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -35,6 +37,7 @@ func TestPlane(t *testing.T) {
 	b.shows("There are no Instances in namespace default yet")
 	web := sourcetree.Root() + "/docs/examples/web"
 	run(t, e, 0, "install", web, "--instance", "site", "--create-service-account", "--yes", "--wait")
+	run(t, e, 0, "install", newerVersion(t, web), "--skip-instance")
 	b.shows("default/site")
 	b.shows("ready")
 	b.do(chromedp.Click("th a"), chromedp.WaitVisible("#history"))
@@ -54,12 +57,30 @@ func TestPlane(t *testing.T) {
 	b.shows("valid until")
 	b.shows("strict")
 	b.visit("/versions")
-	b.do(chromedp.Click("th a"), chromedp.WaitVisible("h2"))
+	b.do(chromedp.Click("a[href='/versions/default/web-1.27.4-0.1.0']"), chromedp.WaitVisible("h2"))
 	b.shows("default/site")
 	checkLog(t, e, b)
 	b.visit("/instances/default/site")
 	checkActs(t, e)
 	b.shows("This Instance was deleted while the page was open.")
+}
+
+// newerVersion returns the folder of version 0.2.0 of a package that has version 0.1.0.
+func newerVersion(t *testing.T, folder string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "operator.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "operatorVersion: 0.1.0", "operatorVersion: 0.2.0", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // checkLog shows P22: the page of an Instance shows what the container that failed has written last, as text and without secrets, though the

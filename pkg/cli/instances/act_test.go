@@ -11,6 +11,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/commandtest"
+	"kudo.dev/kudo/pkg/repository/incluster"
 	"kudo.dev/kudo/test/gen"
 )
 
@@ -27,7 +28,8 @@ func splitCommand(t *testing.T, line string) []string {
 // TestCopiedCommand checks U4: the command line of an action, which a user may copy from the page, has the same preview and gives the
 // same spec as the action.
 func TestCopiedCommand(t *testing.T) {
-	version := web("1.0.0")
+	version, newer, older := web("1.0.0"), web("1.1.0"), web("0.9.0")
+	all := incluster.New("lab", []v1beta1.OperatorVersion{*version, *newer, *older})
 	for _, tc := range []struct {
 		reason  string
 		command commandtest.Constructor
@@ -42,8 +44,16 @@ func TestCopiedCommand(t *testing.T) {
 		{"a default", NewUpdate, func(i *v1beta1.Instance) act.Edit {
 			return act.Update{Instance: i, Version: version, Unset: []string{"VALUE"}}
 		}, func(i *v1beta1.Instance) { delete(i.Spec.Parameters, "VALUE") }},
+		{"another version", NewUpgrade, func(i *v1beta1.Instance) act.Edit {
+			return act.Upgrade{Instance: i, Old: version, Version: newer, Installed: all}
+		},
+			func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = newer.Name }},
+		{"a lower version", NewUpgrade, func(i *v1beta1.Instance) act.Edit {
+			return act.Upgrade{Instance: i, Old: version, Version: older, Installed: all, AllowDowngrade: true}
+		}, func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = older.Name }},
 	} {
-		server := onServer(t, version, site(version))
+		server := onServer(t, version, newer, older, site(version))
+		server.Read(version)
 		want, got := site(version), &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
 		server.Read(want) // with its resourceVersion
 		previewer := &act.Previewer{Config: server.Config(), Client: server.Client(), Limit: time.Minute}
@@ -62,6 +72,9 @@ func TestCopiedCommand(t *testing.T) {
 		got.Spec.PlanExecution.UID = ""
 		if diff := cmp.Diff(want.Spec.PlanExecution, got.Spec.PlanExecution); diff != "" {
 			t.Errorf("%s: -want +got: %s", tc.reason, diff)
+		}
+		if want.Spec.OperatorVersion != got.Spec.OperatorVersion {
+			t.Errorf("%s: the Instance names %+v", tc.reason, got.Spec.OperatorVersion)
 		}
 		if len(want.Spec.Parameters) > 0 || len(got.Spec.Parameters) > 0 {
 			if diff := cmp.Diff(want.Spec.Parameters, got.Spec.Parameters); diff != "" {

@@ -142,11 +142,10 @@ func (o *diffOptions) computePackage(ctx context.Context, previewer *act.Preview
 	if err != nil {
 		return nil, err
 	}
-	ov, err := act.ReadVersion(ctx, previewer.Client, instance)
+	old, err := act.ReadVersion(ctx, previewer.Client, instance)
 	if err != nil {
 		return nil, err
 	}
-	merged := instance.DeepCopy()
-	act.SetParameters(merged, given)
-	return previewer.Edit(ctx, upgradeEdit(instance, merged, ov, versions))
+	u := act.Upgrade{Instance: instance, Old: old, Version: versions[len(versions)-1], Versions: versions, Set: given}
+	return u.Preview(ctx, previewer, act.Change{})
 }

@@ -2,12 +2,10 @@ package instances
 
 import (
 	"context"
-	"maps"
 	"strings"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
-	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
@@ -35,20 +33,14 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	if err != nil {
 		return err
 	}
+	operator = ov.Spec.Operator.Name
 	if o.instance == "" {
 		o.instance = operators.DefaultInstanceName(operator)
 	}
 	if err := act.CheckValues(ov.Spec.Parameters, given, nil, from, "operatorversion "+ov.Name); err != nil {
 		return err
 	}
-	values, err := params.Resolve(ov.Spec.Parameters, given)
-	if err != nil {
-		return err
-	}
-	if len(from) > 0 { // these may have the values of all that is not given
-		maps.DeleteFunc(values, func(name string, _ any) bool { _, set := given[name]; return !set })
-	}
-	needed, err := installed.Resolve(ov, values)
+	needed, err := act.Dependencies(installed, ov, given, from)
 	if err != nil {
 		return err
 	}
@@ -77,18 +69,26 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	return makeInstance(ctx, o.env, c, n, needed.Ordered, &o.WaitFlags)
 }
 
-// validateInCluster refuses flags and arguments that contradict --in-cluster.
+// validateInCluster refuses flags and arguments of an installation that contradict --in-cluster.
 func (o *installOptions) validateInCluster(operator string) error {
 	switch {
-	case o.Repo != "":
-		return command.UsageError("--repo cannot be used with --in-cluster, which looks for what is installed in the namespace")
 	case o.skipInstance, o.namespace:
 		return command.UsageError("--in-cluster cannot be used with --skip-instance and --create-namespace: it makes an Instance of what is " +
 			"installed")
 	case o.installing.IsSet():
 		return command.UsageError("--install-parameter cannot be used with --in-cluster: the install plan has already run")
-	case strings.ContainsAny(operator, `/\`):
-		return command.UsageError("with --in-cluster, PACKAGE is the name of an operator, and %s is a path or a URL", operator)
 	}
-	return o.Check()
+	return checkInCluster(operator, &o.VersionFlags)
+}
+
+// checkInCluster refuses what cannot name an OperatorVersion of the cluster.
+func checkInCluster(operator string, versions *command.VersionFlags) error {
+	switch {
+	case versions.Repo != "":
+		return command.UsageError("--repo cannot be used with --in-cluster, which looks for what is installed in the namespace")
+	case strings.ContainsAny(operator, `/\`):
+		return command.UsageError("with --in-cluster, PACKAGE is the name of an operator or an OperatorVersion, and %s is a path or a URL",
+			operator)
+	}
+	return versions.Check()
 }

@@ -2,9 +2,7 @@ package instances
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,7 +12,8 @@ import (
 	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
-	"kudo.dev/kudo/pkg/preview"
+	"kudo.dev/kudo/pkg/repository"
+	"kudo.dev/kudo/pkg/repository/incluster"
 )
 
 type upgradeOptions struct {
@@ -27,6 +26,7 @@ type upgradeOptions struct {
 	preview        previewFlags
 	instance       string
 	allowDowngrade bool
+	inCluster      bool
 }
 
 // NewUpgrade returns the command upgrade.
@@ -40,13 +40,16 @@ update and deploy that the new version has is run.
 
   kubectl kudo upgrade ./mysql-0.4.0 --instance db --wait
   kubectl kudo upgrade mysql --operator-version '^0.4' --instance db --wait
-  kubectl kudo upgrade oci://registry.example.com/kudo/mysql:8.4_0.4.1 --instance db --wait`,
+  kubectl kudo upgrade oci://registry.example.com/kudo/mysql:8.4_0.4.1 --instance db --wait
+  kubectl kudo upgrade mysql --in-cluster --operator-version 0.4.1 --instance db --wait`,
 		Args:    command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
 		PreRunE: func(*cobra.Command, []string) error { return o.preview.check(env) },
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	command.AddInstanceFlag(cmd, &o.instance)
 	cmd.Flags().BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow a lower version than the Instance has")
+	cmd.Flags().BoolVar(&o.inCluster, "in-cluster", false, "take an OperatorVersion that is installed in the namespace of the one that the "+
+		"Instance has; PACKAGE is the name of the operator or of the OperatorVersion")
 	o.preview.add(cmd.Flags())
 	o.account.add(cmd.Flags(), " as the new version has them, after showing what changes")
 	o.VersionFlags.Add(cmd.Flags())
@@ -63,6 +66,9 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if o.inCluster {
+		return o.upgradeInCluster(ctx, name, given)
+	}
 	packages, err := o.env.ResolvePackages(ctx, name, o.VersionFlags)
 	if err != nil {
 		return err
@@ -71,37 +77,93 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	u, err := o.read(ctx, c, namespace, given)
+	if err != nil {
+		return err
+	}
+	if u.Versions, err = pkginstall.Versions(packages, namespace, nil); err != nil {
+		return err
+	}
+	u.Version = u.Versions[len(u.Versions)-1]
+	if err := checkUpgrade(ctx, config, packages, u); err != nil {
+		return err
+	}
+	return o.move(ctx, c, u, command.SpecsOf(u.Versions).Find, func() ([]*v1beta1.OperatorVersion, error) {
+		return installerOf(o.env, c).CreateVersions(ctx, packages, namespace, nil)
+	})
+}
+
+// upgradeInCluster moves the Instance to an OperatorVersion that is installed. The dependencies of this OperatorVersion must be installed,
+// too: they are not searched for elsewhere.
+func (o *upgradeOptions) upgradeInCluster(ctx context.Context, operator string, given map[string]string) error {
+	if err := checkInCluster(operator, &o.VersionFlags); err != nil {
+		return err
+	}
+	c, _, namespace, err := o.env.Connect()
+	if err != nil {
+		return err
+	}
+	u, err := o.read(ctx, c, namespace, given)
+	if err != nil {
+		return err
+	}
+	if u.Installed, err = incluster.List(ctx, c, u.Instance.OperatorVersionKey().Namespace); err != nil {
+		return err
+	}
+	if u.Version, err = u.Installed.Choose(operator, repository.Versions{App: o.AppVersion, Operator: o.OperatorVersion}); err != nil {
+		return err
+	}
+	if _, err := u.Change(ctx, c); err != nil {
+		return err
+	}
+	needed, err := u.Dependencies()
+	if err != nil {
+		return err
+	}
+	for _, w := range needed.Warnings {
+		o.env.Warnf("%s", w)
+	}
+	return o.move(ctx, c, u, u.Installed.Spec, func() ([]*v1beta1.OperatorVersion, error) { return needed.Ordered, nil })
+}
+
+// read returns the upgrade of the Instance as it is in the cluster, without the OperatorVersion that it is moved to.
+func (o *upgradeOptions) read(ctx context.Context, c client.Client, namespace string, given map[string]string) (*act.Upgrade, error) {
 	instance, err := act.FindInstance(ctx, c, namespace, o.instance)
 	if err != nil {
+		return nil, err
+	}
+	old, err := act.ReadVersion(ctx, c, instance)
+	return &act.Upgrade{Instance: instance, Old: old, Set: given, AllowDowngrade: o.allowDowngrade, GivesRights: o.account.create}, err
+}
+
+// checkUpgrade refuses a package that the Instance cannot be moved to, parameters that the package does not accept, and a cluster that is
+// too old for one of the packages.
+func checkUpgrade(ctx context.Context, config *rest.Config, packages []*operators.Package, u *act.Upgrade) error {
+	if err := u.Check(); err != nil {
 		return err
 	}
-	ov := &v1beta1.OperatorVersion{}
-	if err := client.IgnoreNotFound(c.Get(ctx, instance.OperatorVersionKey(), ov)); err != nil {
+	pkg := packages[len(packages)-1]
+	if err := act.CheckValues(pkg.Definitions(), u.Set, u.Instance.Spec.Parameters, u.Instance.Spec.ParametersFrom,
+		command.DescribePackage(pkg)); err != nil {
 		return err
 	}
-	merged := instance.DeepCopy()
-	act.SetParameters(merged, given)
-	u := &upgrade{before: instance, merged: merged, old: ov, packages: packages, given: given}
-	if err := o.check(ctx, config, u); err != nil {
+	if err := checkKubernetes(config, packages); err != nil {
 		return err
 	}
-	coming, err := pkginstall.Versions(packages, namespace, nil)
+	return command.CheckPackage(ctx, pkg, u.Changed(), nil)
+}
+
+// move shows the preview of an upgrade, or makes its OperatorVersions and moves the Instance. find returns the specs of OperatorVersions.
+func (o *upgradeOptions) move(ctx context.Context, c client.WithWatch, u *act.Upgrade, find func(string) *v1beta1.OperatorVersionSpec,
+	create func() ([]*v1beta1.OperatorVersion, error)) error {
+	if done, err := o.preview.show(ctx, o.env, c, u, act.Change{}); done || err != nil {
+		return err
+	}
+	account, err := o.account.update(ctx, o.env, c, u.Changed(), &u.Version.Spec, find)
 	if err != nil {
 		return err
 	}
-	known := command.SpecsOf(coming)
-	if done, err := o.preview.compute(o.env, c, func(p *act.Previewer) (*preview.Preview, error) {
-		e := upgradeEdit(instance, merged, ov, coming)
-		e.GivesRights = o.account.create
-		return p.Edit(ctx, e)
-	}); done || err != nil {
-		return err
-	}
-	account, err := o.account.update(ctx, o.env, c, merged, known[command.VersionName(u.pkg())], known.Find)
-	if err != nil {
-		return err
-	}
-	versions, err := installerOf(o.env, c).CreateVersions(ctx, packages, namespace, nil)
+	versions, err := create()
 	if err != nil {
 		return err
 	}
@@ -109,85 +171,10 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	if account != nil {
-		ownAccount(ctx, o.env, c, account, instance)
+		ownAccount(ctx, o.env, c, account, u.Instance)
 	}
-	return changeInstance(ctx, o.env, c, instance, &o.WaitFlags, o.preview.lock("upgraded", func(i *v1beta1.Instance) {
+	return changeInstance(ctx, o.env, c, u.Instance, &o.WaitFlags, o.preview.lock("upgraded", func(i *v1beta1.Instance) {
 		setAccount(i, account)
-		u.apply(i)
+		u.Apply(i)
 	}))
-}
-
-// upgrade is the move of an Instance to the version of a package.
-type upgrade struct {
-	// before is the Instance as it is; merged has the given parameters, too.
-	before, merged *v1beta1.Instance
-	// old is the version that the Instance has; it need not exist.
-	old *v1beta1.OperatorVersion
-	// packages are the dependencies, in the order in which they are to be installed, and the package, which is the last.
-	packages []*operators.Package
-	given    map[string]string
-}
-
-// pkg returns the package, without its dependencies.
-func (u *upgrade) pkg() *operators.Package { return u.packages[len(u.packages)-1] }
-
-// apply names the version of the package in an Instance, and sets the given parameters.
-func (u *upgrade) apply(i *v1beta1.Instance) {
-	i.Spec.OperatorVersion.Name, i.Spec.OperatorVersion.Namespace = command.VersionName(u.pkg()), ""
-	act.SetParameters(i, u.given)
-}
-
-// check refuses a package that the Instance cannot be moved to, parameters that the package does not accept, and a cluster that is too old
-// for one of the packages.
-func (o *upgradeOptions) check(ctx context.Context, config *rest.Config, u *upgrade) error {
-	pkg := u.pkg()
-	if err := checkUpgrade(u.before, u.old, pkg, o.allowDowngrade); err != nil {
-		return err
-	}
-	if err := act.CheckValues(pkg.Definitions(), u.given, u.before.Spec.Parameters, u.before.Spec.ParametersFrom,
-		command.DescribePackage(pkg)); err != nil {
-		return err
-	}
-	if err := checkKubernetes(config, u.packages); err != nil {
-		return err
-	}
-	return command.CheckPackage(ctx, pkg, u.merged, nil)
-}
-
-// upgradeEdit returns the edit that moves an Instance to the last of the versions, which come with the edit. ov is the OperatorVersion that
-// the Instance names before; it need not exist in the cluster.
-func upgradeEdit(before, merged *v1beta1.Instance, ov *v1beta1.OperatorVersion, versions []*v1beta1.OperatorVersion) preview.Edit {
-	version := versions[len(versions)-1]
-	after := merged.DeepCopy()
-	after.Spec.OperatorVersion.Name, after.Spec.OperatorVersion.Namespace = version.Name, ""
-	e := preview.Edit{Verb: "upgrade", Before: before, After: after, Version: version, Versions: versions, KeepsVersions: true}
-	if ov != nil && ov.UID != "" {
-		e.Old = ov
-	}
-	return e
-}
-
-// checkUpgrade refuses another operator, the same version, and a lower one.
-func checkUpgrade(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, pkg *operators.Package, allowDowngrade bool) error {
-	operator := ov.Spec.Operator.Name
-	if operator == "" {
-		operator = instance.Labels[v1beta1.OperatorLabel]
-	}
-	if operator != "" && operator != pkg.Operator.Name {
-		return fmt.Errorf("instance %s runs operator %s: it cannot be upgraded to operator %s", instance.Name, operator, pkg.Operator.Name)
-	}
-	if instance.Spec.OperatorVersion.Name == command.VersionName(pkg) && ov.UID == "" {
-		return act.MissingVersion(instance)
-	}
-	if instance.Spec.OperatorVersion.Name == command.VersionName(pkg) {
-		return fmt.Errorf("instance %s runs %s already: to run its plan again, use kubectl kudo plan trigger or retry", instance.Name,
-			command.VersionName(pkg))
-	}
-	from, err1 := semver.NewVersion(ov.Spec.Version)
-	to, err2 := semver.NewVersion(pkg.Operator.OperatorVersion)
-	if err1 == nil && err2 == nil && to.LessThan(from) && !allowDowngrade {
-		return fmt.Errorf("operator version %s is lower than %s, which instance %s runs: use --allow-downgrade if that is meant", to, from,
-			instance.Name)
-	}
-	return nil
 }

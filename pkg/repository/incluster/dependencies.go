@@ -103,7 +103,7 @@ func (v *Versions) dependency(d operators.Dependency) (*v1beta1.OperatorVersion,
 		return nil, fmt.Sprintf("needs OperatorVersion %s, which is being deleted: install it again once it is deleted", name)
 	}
 	lacks := ""
-	if have := v.of(d.Package); len(have) > 0 {
+	if have := v.Of(d.Package); len(have) > 0 {
 		lacks = fmt.Sprintf(" (of this operator, %s)", listVersionNames(have))
 	}
 	app := ""

@@ -52,9 +52,12 @@ func New(namespace string, all []v1beta1.OperatorVersion) *Versions {
 	return s
 }
 
+// Find returns an OperatorVersion, or nil if it is not installed or is being deleted.
+func (v *Versions) Find(name string) *v1beta1.OperatorVersion { return v.byName[name] }
+
 // Spec returns the spec of an OperatorVersion, or nil if it is not installed.
 func (v *Versions) Spec(name string) *v1beta1.OperatorVersionSpec {
-	if ov := v.byName[name]; ov != nil {
+	if ov := v.Find(name); ov != nil {
 		return &ov.Spec
 	}
 	return nil
@@ -65,8 +68,8 @@ func versionsOf(ov *v1beta1.OperatorVersion) repository.Versions {
 	return repository.Versions{App: ov.Spec.AppVersion, Operator: ov.Spec.Version}
 }
 
-// of returns the OperatorVersions of an operator, the highest first.
-func (v *Versions) of(operator string) []*v1beta1.OperatorVersion {
+// Of returns the OperatorVersions of an operator, the highest first.
+func (v *Versions) Of(operator string) []*v1beta1.OperatorVersion {
 	var found []*v1beta1.OperatorVersion
 	for _, ov := range v.versions {
 		if ov.Spec.Operator.Name == operator {
@@ -78,7 +81,7 @@ func (v *Versions) of(operator string) []*v1beta1.OperatorVersion {
 
 // best returns the highest OperatorVersion of an operator that fits, or nil if none does.
 func (v *Versions) best(operator string, wanted repository.Versions) (*v1beta1.OperatorVersion, error) {
-	have := v.of(operator)
+	have := v.Of(operator)
 	versions := make([]repository.Versions, len(have))
 	for i, ov := range have {
 		versions[i] = versionsOf(ov)
@@ -90,13 +93,18 @@ func (v *Versions) best(operator string, wanted repository.Versions) (*v1beta1.O
 	return have[at], nil
 }
 
-// Choose returns the highest OperatorVersion of an operator that fits. If there is none, the error says what is installed instead.
+// Choose returns the highest OperatorVersion of an operator that fits, or the one that has the name itself, if no operator has it and no
+// versions are wanted. If there is none, the error says what is installed instead.
 func (v *Versions) Choose(operator string, wanted repository.Versions) (*v1beta1.OperatorVersion, error) {
 	ov, err := v.best(operator, wanted)
 	if ov != nil || err != nil {
 		return ov, err
 	}
-	if have := v.of(operator); len(have) > 0 {
+	have := v.Of(operator)
+	if ov := v.Find(operator); ov != nil && len(have) == 0 && wanted == (repository.Versions{}) {
+		return ov, nil
+	}
+	if len(have) > 0 {
 		return nil, fmt.Errorf("no OperatorVersion of operator %s in namespace %s has %s: %s%s", operator, v.namespace, wanted,
 			listVersionNames(have), v.terminatingHint(operator))
 	}

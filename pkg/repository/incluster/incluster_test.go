@@ -60,7 +60,13 @@ func TestChoose(t *testing.T) {
 		},
 		"Caret": {"carets as with repositories", "db", "", "^0.2", "db-5.7-0.2.0", ""},
 		"App":   {"a range of appVersion", "db", "~5.7.0", "0.x", "db-5.7.1-0.3.0", ""},
-		"Exact": {"a version means itself", "db", "5.7", "", "db-5.7-0.10.0", ""},
+		"Name":  {"an OperatorVersion by its own name", "db-5.7-0.2.0", "", "", "db-5.7-0.2.0", ""},
+		"NameOf": {
+			"which has its versions already",
+			"db-5.7-0.2.0", "", "0.2.0", "", "no OperatorVersion of operator db-5.7-0.2.0 is in namespace ns",
+		},
+		"NameDeleted": {"not one that is being deleted", "web-2.0.0", "", "", "", "no OperatorVersion of operator web-2.0.0"},
+		"Exact":       {"a version means itself", "db", "5.7", "", "db-5.7-0.10.0", ""},
 		"NoFit": {
 			"what there is is listed, the highest first",
 			"web", "", "^1", "", "no OperatorVersion of operator web in namespace ns has operatorVersion ^1: " +
@@ -256,6 +262,27 @@ func TestIsFalse(t *testing.T) {
 	for value, want := range map[any]bool{"false": true, "0": true, "F": true, "true": false, "": false, "off": false, 0: false, nil: false} {
 		if got := isFalse(value); got != want {
 			t.Errorf("isFalse(%#v) is %t", value, got)
+		}
+	}
+}
+
+// TestOf checks that the OperatorVersions of an operator come with the highest first, and that one is found by its name, as long as it is
+// there to stay.
+func TestOf(t *testing.T) {
+	s := New("ns", []v1beta1.OperatorVersion{known("db", "", "0.2.0"), known("web", "", "1.0.0"), known("db", "", "0.10.0"), deleting(known("db", "", "9.0.0"))})
+	var names []string
+	for _, ov := range s.Of("db") {
+		names = append(names, ov.Name)
+	}
+	if diff := cmp.Diff([]string{"db-0.10.0", "db-0.2.0"}, names); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+	if len(s.Of("none")) != 0 || len(s.Of("")) != 0 {
+		t.Error("an operator that is not there has OperatorVersions")
+	}
+	for name, found := range map[string]bool{"db-0.2.0": true, "db-9.0.0": false, "none": false, "": false} {
+		if got := s.Find(name); (got != nil) != found || got != nil && got.Name != name || (s.Spec(name) != nil) != found {
+			t.Errorf("%q: found %t", name, got != nil)
 		}
 	}
 }
