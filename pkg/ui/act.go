@@ -59,22 +59,27 @@ func (c *computation) generation() string {
 	return out
 }
 
-// actOn does what the user has seen in a preview, and leads to the page of the Instance. If it would do something else now, it shows the
-// new preview instead (U6). Without Options.AllowActions, no route leads here (U5).
-func (s *Server) actOn(w http.ResponseWriter, r *http.Request) {
-	c, err := s.compute(r)
+// actOn returns the handler that does what the user has seen in a preview, and leads to the page of the Instance. If it would do something
+// else now, it shows the new preview instead (U6). Without Options.AllowActions, no route leads here (U5).
+func (s *Server) actOn(placeOf func(*http.Request) place) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { s.act(w, r, placeOf(r)) }
+}
+
+// act answers a form that asks for an action.
+func (s *Server) act(w http.ResponseWriter, r *http.Request, p place) {
+	c, err := s.compute(r, p)
 	changed := false
 	if err == nil {
 		changed = c.preview.Digest != r.PostForm.Get(fieldDigest) || c.generation() != r.PostForm.Get(fieldGeneration)
 		if !changed && !c.preview.Fails() {
 			if err = s.write(r.Context(), c); err == nil {
-				http.Redirect(w, r, instanceLink(keyOf(r)), http.StatusSeeOther)
+				http.Redirect(w, r, instanceLink(client.ObjectKeyFromObject(c.Instance)), http.StatusSeeOther)
 				return
 			}
 		}
 	}
 	s.show(func(r *http.Request) screen {
-		v := s.viewOf(r, c, err, changed)
+		v := s.viewOf(r, p, c, err, changed)
 		return still(func() view { return v })
 	})(w, r)
 }
@@ -96,6 +101,9 @@ func (s *Server) write(ctx context.Context, c *computation) error {
 }
 
 func (s *Server) do(ctx context.Context, c *computation) error {
+	if install, is := c.action.(act.Install); is {
+		return uncertain(install.Create(ctx, s.client, manager))
+	}
 	uninstall, is := c.action.(act.Uninstall)
 	if !is {
 		return uncertain(act.Write(ctx, s.client, c.Instance.DeepCopy(), !c.change.IsBound, c.change.Apply, manager))
@@ -112,12 +120,15 @@ func (s *Server) do(ctx context.Context, c *computation) error {
 }
 
 // missingRight returns what the user lacks for an action; empty if nothing is missing.
-func (s *Server) missingRight(ctx context.Context, key client.ObjectKey, action act.Action) string {
+func (s *Server) missingRight(ctx context.Context, c *computation) string {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
-	verb := "patch"
-	if _, is := action.(act.Uninstall); is {
+	key, verb := client.ObjectKeyFromObject(c.Instance), "patch"
+	switch c.action.(type) {
+	case act.Uninstall:
 		verb = "delete"
+	case act.Install:
+		verb = "create"
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: key.Namespace, Name: key.Name, Verb: verb,

@@ -72,7 +72,7 @@ func hostileObjects() (*v1beta1.Instance, *v1beta1.OperatorVersion, *v1beta1.Ins
 var (
 	elements = strings.Fields("a b body br button caption code dd del details div dl dt form g h1 h2 h3 head header html input ins label li line link main meta nav noscript ol " +
 		"option p pre rect script section select span strong summary svg table tbody td text textarea th thead time title tr ul")
-	attributes = strings.Fields("action aria-current aria-hidden aria-label aria-labelledby autocomplete charset class content data-copy data-live data-open data-seen datetime for height hidden href id lang " +
+	attributes = strings.Fields("action aria-current aria-describedby aria-hidden aria-label aria-labelledby autocomplete charset class content data-copy data-live data-open data-seen datetime for height hidden href id lang " +
 		"maxlength method name open rel required role rows rx scope selected src tabindex type value viewbox width x x1 x2 y y1 y2")
 )
 

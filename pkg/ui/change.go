@@ -17,6 +17,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/pkg/repository/incluster"
 	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/pkg/ui/access"
 	"kudo.dev/kudo/plans"
@@ -30,6 +31,8 @@ type target struct {
 	subject
 	// Unread is why the history cannot be read; nil if it can.
 	Unread error
+	// installed are the OperatorVersions of the namespace of an Instance that is not there yet; nil for one that is there.
+	installed *incluster.Versions
 }
 
 // readTarget reads an Instance with its OperatorVersion and its history.
@@ -132,7 +135,7 @@ func (s *Server) changePage(r *http.Request) screen {
 		form.Problem, v.Status = long(err.Error()), statusOf(err)
 	} else {
 		t.fill(&form)
-		if installed, err := t.installed(ctx, s.client); err != nil {
+		if installed, err := t.listVersions(ctx, s.client); err != nil {
 			form.UpgradesUnknown = long(err.Error())
 		} else {
 			form.Upgrades = t.upgrades(installed)
@@ -197,19 +200,19 @@ func (t *target) fields() []parameterField {
 		}
 		switch {
 		case row.Hidden, isHidden(def.Name, t.Version, t.sensitive):
-			field.Value, field.Fixed = row.Value, "sensitive: change it by a Secret, or by update -P FILE"
+			field.Value, field.Fixed = row.Value, "sensitive: "+t.otherWay("a Secret, or by ")
 		case t.mask.Text(value) != value:
-			field.Value, field.Fixed = row.Value, "it has a sensitive value in it: change it by update -P FILE"
+			field.Value, field.Fixed = row.Value, "it has a sensitive value in it: "+t.otherWay("")
 		case seen[def.Name], text.EscapeControls(def.Name) != def.Name, strings.Contains(def.Name, "\n"):
-			field.Value, field.Fixed = long(value), "its name is used twice or is not plain text: change it by update -P FILE"
-		case def.IsImmutable():
+			field.Value, field.Fixed = long(value), "its name is used twice or is not plain text: "+t.otherWay("")
+		case def.IsImmutable() && t.installed == nil:
 			field.Value, field.Fixed = long(value), "immutable: it was fixed when the Instance was created"
 		case strings.HasPrefix(row.From, "Secret ") || strings.HasPrefix(row.From, "ConfigMap "):
 			field.Fixed = "it comes from " + row.From
 		case len(value) > maxEditable, size+formSize(def.Name, value) > maxForm:
 			field.Value, field.Fixed = long(value), "too long to be changed here"
 		case text.EscapeControls(value) != value:
-			field.Value, field.Fixed = long(value), "it has control characters: change it by update -P FILE"
+			field.Value, field.Fixed = long(value), "it has control characters: "+t.otherWay("")
 		default:
 			size += formSize(def.Name, value)
 			field.Value, field.IsSet, field.Choices = value, set, choicesOf(def, value)
@@ -219,6 +222,14 @@ func (t *target) fields() []parameterField {
 		out = append(out, field)
 	}
 	return out
+}
+
+// otherWay says how a parameter is given that has no field: by the command, or also by another way.
+func (t *target) otherWay(also string) string {
+	if t.installed != nil {
+		return "give it by " + also + "install -P FILE"
+	}
+	return "change it by " + also + "update -P FILE"
 }
 
 const (
@@ -256,10 +267,15 @@ const (
 	fieldVersion = "version"
 	fieldRun     = "run"
 	fieldKeep    = "keep-claims"
+	fieldName    = "instance"
+	fieldAccount = "account"
 	valuePrefix  = "value."
 	formerPrefix = "former."
 	unsetPrefix  = "unset."
 )
+
+// errNoAction is the error of a form that asks for nothing that can be done to its subject.
+var errNoAction = errors.New("the form names no action")
 
 // errNoChange is the error of a form in which nothing is changed.
 var errNoChange = errors.New("no parameter is changed: go back, and change a value")
@@ -272,7 +288,13 @@ func (t *target) actionOf(ctx context.Context, c client.Client, form map[string]
 		}
 		return ""
 	}
-	switch value(fieldAction) {
+	action := value(fieldAction)
+	if (action == "install") != (t.installed != nil) {
+		return nil, errNoAction
+	}
+	switch action {
+	case "install":
+		return t.install(form)
 	case "update":
 		return t.updateOf(form)
 	case "trigger":
@@ -293,7 +315,7 @@ func (t *target) actionOf(ctx context.Context, c client.Client, form map[string]
 	case "uninstall":
 		return act.Uninstall{Instance: t.Instance, KeepClaims: value(fieldKeep) != ""}, nil
 	}
-	return nil, errors.New("the form names no action")
+	return nil, errNoAction
 }
 
 // updateOf returns the update that a form asks for: a parameter is changed if its value differs from the one that the form had, and not
@@ -302,30 +324,40 @@ func (t *target) updateOf(form map[string][]string) (act.Action, error) {
 	if t.Version == nil {
 		return nil, act.MissingVersion(t.Instance)
 	}
-	out := act.Update{Instance: t.Instance, Version: t.Version, Set: map[string]string{}, ParametersFrom: t.Instance.Spec.ParametersFrom,
+	out := act.Update{Instance: t.Instance, Version: t.Version, ParametersFrom: t.Instance.Spec.ParametersFrom,
 		Schedules: t.Instance.Spec.Schedules}
 	for _, name := range slices.Sorted(maps.Keys(form)) {
 		if parameter, is := strings.CutPrefix(name, unsetPrefix); is {
 			out.Unset = append(out.Unset, parameter)
 		}
 	}
-	for name, values := range form {
-		parameter, is := strings.CutPrefix(name, valuePrefix)
-		former, had := form[formerPrefix+parameter]
-		if !is || !had || slices.Contains(out.Unset, parameter) {
-			continue
-		}
-		if value := unixLines(values[0]); value != unixLines(former[0]) {
-			out.Set[parameter] = value
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(out.Set)) {
-		if err := t.checkShown(name, out.Set[name]); err != nil {
-			return nil, err
-		}
+	var err error
+	if out.Set, err = t.typedValues(form, out.Unset); err != nil {
+		return nil, err
 	}
 	if len(out.Set)+len(out.Unset) == 0 {
 		return nil, errNoChange
+	}
+	return out, nil
+}
+
+// typedValues returns the parameters that a user has changed in a form, but for some. The error is that of a value that no page can have.
+func (t *target) typedValues(form map[string][]string, except []string) (map[string]string, error) {
+	out := map[string]string{}
+	for name, values := range form {
+		parameter, is := strings.CutPrefix(name, valuePrefix)
+		former, had := form[formerPrefix+parameter]
+		if !is || !had || slices.Contains(except, parameter) {
+			continue
+		}
+		if value := unixLines(values[0]); value != unixLines(former[0]) {
+			out[parameter] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(out)) {
+		if err := t.checkShown(name, out[name]); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -335,9 +367,9 @@ func (t *target) checkShown(name, value string) error {
 	isDefined := slices.ContainsFunc(t.Version.Spec.Parameters, func(def v1beta1.Parameter) bool { return def.Name == name })
 	switch {
 	case isDefined && isHidden(name, t.Version, t.sensitive):
-		return errors.New("parameter " + name + " is sensitive: change it by a Secret, or by update -P FILE")
+		return errors.New("parameter " + name + " is sensitive: " + t.otherWay("a Secret, or by "))
 	case text.EscapeControls(value) != value:
-		return errors.New("the value of parameter " + name + " has control characters: change it by update -P FILE")
+		return errors.New("the value of parameter " + name + " has control characters: " + t.otherWay(""))
 	}
 	return nil
 }

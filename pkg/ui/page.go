@@ -55,8 +55,8 @@ type page func(r *http.Request) screen
 // still returns a screen that has nothing to close.
 func still(draw func() view) screen { return screen{draw: draw, close: func() {}} }
 
-// routes are the pages, each with its stream below /live, and those from which a user previews a change. Only one of them changes anything,
-// and is there only if the user has asked for it (U5).
+// routes are the pages, each with its stream below /live, and those from which a user previews a change. Only those that end in act change
+// anything, and they are there only if the user has asked for it (U5).
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for pattern, open := range map[string]page{
@@ -71,9 +71,12 @@ func (s *Server) routes() *http.ServeMux {
 		mux.HandleFunc("GET /live"+pattern, s.stream(open))
 	}
 	mux.HandleFunc("GET /instances/{namespace}/{name}/change", s.show(s.changePage))
-	mux.HandleFunc("POST /instances/{namespace}/{name}/preview", s.show(s.previewPage))
+	mux.HandleFunc("POST /instances/{namespace}/{name}/preview", s.show(s.previewPage(s.changePlace)))
+	mux.HandleFunc("GET /versions/{namespace}/{name}/install", s.show(s.installPage))
+	mux.HandleFunc("POST /versions/{namespace}/{name}/preview", s.show(s.previewPage(s.installPlace)))
 	if s.AllowActions {
-		mux.HandleFunc("POST /instances/{namespace}/{name}/act", s.actOn)
+		mux.HandleFunc("POST /instances/{namespace}/{name}/act", s.actOn(s.changePlace))
+		mux.HandleFunc("POST /versions/{namespace}/{name}/act", s.actOn(s.installPlace))
 	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/instances", http.StatusSeeOther) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {

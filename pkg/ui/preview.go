@@ -71,10 +71,30 @@ type computation struct {
 }
 
 // previewPage returns the page of a preview. It answers a POST: values stand in no address (U9). It asks by dry runs, and changes nothing.
-func (s *Server) previewPage(r *http.Request) screen {
-	c, err := s.compute(r)
-	v := s.viewOf(r, c, err, false)
-	return still(func() view { return v })
+func (s *Server) previewPage(placeOf func(*http.Request) place) page {
+	return func(r *http.Request) screen {
+		p := placeOf(r)
+		c, err := s.compute(r, p)
+		v := s.viewOf(r, p, c, err, false)
+		return still(func() view { return v })
+	}
+}
+
+// place is what the forms of a page are about.
+type place struct {
+	// address is that of the page of the subject, and form the name of the page with the forms below it.
+	address, form string
+	// title names the subject, and nav is the entry of the navigation.
+	title, nav string
+	// read returns the Instance that a form is about.
+	read func(ctx context.Context, form url.Values) (*target, error)
+}
+
+// changePlace is an Instance that is there.
+func (s *Server) changePlace(r *http.Request) place {
+	key := keyOf(r)
+	return place{address: instanceLink(key), form: "change", title: key.String(), nav: "instances",
+		read: func(ctx context.Context, _ url.Values) (*target, error) { return s.readTarget(ctx, key) }}
 }
 
 // keyOf returns which Instance a request is about.
@@ -83,7 +103,7 @@ func keyOf(r *http.Request) client.ObjectKey {
 }
 
 // compute computes the preview of what a form asks for. The error has no sensitive value.
-func (s *Server) compute(r *http.Request) (*computation, error) {
+func (s *Server) compute(r *http.Request, p place) (*computation, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, errors.New("the form cannot be read: " + err.Error())
 	}
@@ -95,7 +115,7 @@ func (s *Server) compute(r *http.Request) (*computation, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.computeTime)
 	defer cancel()
-	c, err := s.previewOf(ctx, keyOf(r), r.PostForm)
+	c, err := s.previewOf(ctx, p, r.PostForm)
 	if err != nil && ctx.Err() != nil {
 		return nil, errLate
 	}
@@ -103,10 +123,10 @@ func (s *Server) compute(r *http.Request) (*computation, error) {
 }
 
 // previewOf computes the preview of the action that a form asks for.
-func (s *Server) previewOf(ctx context.Context, key client.ObjectKey, form url.Values) (*computation, error) {
+func (s *Server) previewOf(ctx context.Context, p place, form url.Values) (*computation, error) {
 	reads, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
-	t, err := s.readTarget(reads, key)
+	t, err := p.read(reads, form)
 	if err != nil && reads.Err() != nil {
 		return nil, errLate
 	}
@@ -128,6 +148,10 @@ func (s *Server) previewOf(ctx context.Context, key client.ObjectKey, form url.V
 func (s *Server) ask(ctx context.Context, c *computation) (err error) {
 	previewer := &act.Previewer{Config: s.Config, Client: s.client, Limit: previewTime, Late: errLate}
 	switch action := c.action.(type) {
+	case act.Install:
+		if err = action.Check(ctx, s.client); err == nil {
+			c.preview, err = action.Preview(ctx, previewer)
+		}
 	case act.Uninstall:
 		c.preview, err = action.Preview(ctx, previewer)
 	case act.Edit:
@@ -141,12 +165,11 @@ func (s *Server) ask(ctx context.Context, c *computation) (err error) {
 }
 
 // viewOf returns the page of a preview, or of why there is none. changed is set if another one was to be done.
-func (s *Server) viewOf(r *http.Request, c *computation, problem error, changed bool) view {
-	key := keyOf(r)
-	v := view{Title: "Preview of " + key.Namespace + "/" + key.Name, Nav: "instances", Fixed: true}
-	out := previewView{Back: instanceLink(key) + "/change", Changed: changed}
+func (s *Server) viewOf(r *http.Request, p place, c *computation, problem error, changed bool) view {
+	v := view{Title: "Preview of " + p.title, Nav: p.nav, Fixed: true}
+	out := previewView{Back: p.address + "/" + p.form, Changed: changed}
 	if problem == nil {
-		problem = s.fillPreview(r, c, &out)
+		problem = s.fillPreview(r, p, c, &out)
 	}
 	switch {
 	case problem != nil:
@@ -159,14 +182,13 @@ func (s *Server) viewOf(r *http.Request, c *computation, problem error, changed 
 }
 
 // fillPreview fills the page of a preview.
-func (s *Server) fillPreview(r *http.Request, c *computation, out *previewView) error {
+func (s *Server) fillPreview(r *http.Request, p place, c *computation, out *previewView) error {
 	out.Command, out.Fails, out.Unknown = c.action.Command(), c.preview.Fails(), c.preview.Unknown()
 	if out.Expects = !out.Fails; out.Expects {
 		out.Command += " --expect " + c.preview.Digest
 	}
 	if s.AllowActions && !out.Fails {
-		out.Form = &actForm{Action: instanceLink(keyOf(r)) + "/act", Missing: s.missingRight(r.Context(), keyOf(r), c.action),
-			Fields: c.fieldsOf(r.PostForm)}
+		out.Form = &actForm{Action: p.address + "/act", Missing: s.missingRight(r.Context(), c), Fields: c.fieldsOf(r.PostForm)}
 	}
 	shown, err := c.textOf(c.preview)
 	if out.Text = shown; c.mask.all || len(shown) > maxPreview {
@@ -179,7 +201,8 @@ func (s *Server) fillPreview(r *http.Request, c *computation, out *previewView) 
 // fieldsOf returns the fields of the form that does the action: those that the user has filled, and what the user has seen.
 func (c *computation) fieldsOf(form map[string][]string) []formField {
 	out := []formField{{fieldDigest, c.preview.Digest}, {fieldGeneration, c.generation()}}
-	kept := []string{fieldAction, fieldPlan, fieldVersion, fieldRun, fieldKeep, valuePrefix, formerPrefix, unsetPrefix}
+	kept := []string{fieldAction, fieldPlan, fieldVersion, fieldRun, fieldKeep, fieldName, fieldAccount, valuePrefix, formerPrefix,
+		unsetPrefix}
 	for _, name := range slices.Sorted(maps.Keys(form)) {
 		prefix, _, isParameter := strings.Cut(name, ".")
 		if isParameter {

@@ -20,8 +20,8 @@ type upgradeChoice struct {
 // maxUpgrades is how many OperatorVersions a form offers.
 const maxUpgrades = 100
 
-// installed returns the OperatorVersions in the namespace of the one that the Instance has, among which upgrade --in-cluster chooses.
-func (t *target) installed(ctx context.Context, c client.Client) (*incluster.Versions, error) {
+// listVersions returns the OperatorVersions in the namespace of the one that the Instance has, among which upgrade --in-cluster chooses.
+func (t *target) listVersions(ctx context.Context, c client.Client) (*incluster.Versions, error) {
 	return incluster.List(ctx, c, t.Instance.OperatorVersionKey().Namespace)
 }
 
@@ -39,7 +39,7 @@ func (t *target) upgrades(installed *incluster.Versions) []upgradeChoice {
 
 // upgradeTo returns the move to an OperatorVersion. The default values that are sensitive in it are masked from then on.
 func (t *target) upgradeTo(ctx context.Context, c client.Client, name string) (act.Action, error) {
-	installed, err := t.installed(ctx, c)
+	installed, err := t.listVersions(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,9 @@ type versionRow struct {
 }
 
 // Link is the address of the OperatorVersion's page.
-func (r versionRow) Link() string { return "/versions/" + r.Namespace + "/" + r.Name }
+func (r versionRow) Link() string {
+	return versionLink(client.ObjectKey{Namespace: r.Namespace, Name: r.Name})
+}
 
 type versionList struct {
 	Feed feedStatus

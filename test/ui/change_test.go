@@ -116,6 +116,7 @@ func checkActs(t *testing.T, e *env.Env) {
 		t.Errorf("U6: another preview than the one that was seen is done:\n%s", got)
 	}
 	act("by kudo-local-admin with kubectl kudo ui")
+	checkInstall(t, e, b)
 	preview("uninstall")
 	b.shows("uninstall of Instance default/site")
 	b.do(chromedp.Click("#act button"), chromedp.WaitVisible("#state"))
@@ -126,4 +127,26 @@ func checkActs(t *testing.T, e *env.Env) {
 		}
 		return ""
 	})
+}
+
+// checkInstall shows U5, U6 and U14 for a new Instance of an OperatorVersion: it is made as the preview shows, and the page then says that it
+// waits for its account.
+func checkInstall(t *testing.T, e *env.Env, b *tab) {
+	t.Helper()
+	b.visit("/versions/default/web-1.27.4-0.2.0")
+	b.do(chromedp.Click("#install-link"), chromedp.WaitVisible("#instance"))
+	b.checkAccess("the form of a new Instance")
+	b.do(chromedp.SetValue("#instance", "second"), chromedp.Click(".fields button"), chromedp.WaitVisible("#act button"))
+	b.shows("install of Instance default/second")
+	b.checkAccess("the preview of a new Instance")
+	if got := run(t, e, 0, "get", "instances"); strings.Contains(got, "second") {
+		t.Errorf("U6: the preview has made it:\n%s", got)
+	}
+	b.do(chromedp.Click("#act button"), chromedp.WaitVisible("#state"))
+	b.until("location.pathname === '/instances/default/second'")
+	b.shows("waits for ServiceAccount default/kudo")
+	run(t, e, 0, "account", "create", "--instance", "second", "--yes")
+	run(t, e, 0, "plan", "wait", "--instance", "second")
+	b.shows("ready")
+	run(t, e, 0, "uninstall", "--instance", "second", "--wait")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/act"
@@ -82,7 +83,21 @@ func TestCopiedCommand(t *testing.T) {
 			}
 		}
 	}
-	server := onServer(t, version, site(version))
+	server := onServer(t, version, newer, &corev1.ServiceAccount{ObjectMeta: gen.Meta("lab", "kudo")})
+	wanted := gen.Instance("site", version, map[string]string{"VALUE": "it's"})
+	wanted.Spec.ServiceAccountName = "kudo"
+	install := act.Install{Instance: wanted, Version: version, Installed: all}
+	p, err := install.Preview(t.Context(), &act.Previewer{Config: server.Config(), Client: server.Client(), Limit: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commandtest.Expect(t, NewInstall, 0, "", splitCommand(t, install.Command()+" --expect "+p.Digest)...)
+	made := &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
+	server.Read(made)
+	if diff := cmp.Diff(wanted.Spec, made.Spec); diff != "" {
+		t.Errorf("install: -want +got: %s", diff)
+	}
+	server = onServer(t, version, site(version))
 	commandtest.Expect(t, NewUninstall, 0, "", splitCommand(t, act.Uninstall{Instance: site(version)}.Command())...)
 	left := &v1beta1.Instance{ObjectMeta: gen.Meta("lab", "site")}
 	if found := server.Get(left); found != nil && found.GetDeletionTimestamp() == nil {

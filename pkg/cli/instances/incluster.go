@@ -8,7 +8,6 @@ import (
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
-	"kudo.dev/kudo/pkg/pkginstall"
 	"kudo.dev/kudo/pkg/preview"
 	"kudo.dev/kudo/pkg/repository"
 	"kudo.dev/kudo/pkg/repository/incluster"
@@ -37,29 +36,25 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	if o.instance == "" {
 		o.instance = operators.DefaultInstanceName(operator)
 	}
-	if err := act.CheckValues(ov.Spec.Parameters, given, nil, from, "operatorversion "+ov.Name); err != nil {
+	install := act.Install{Instance: o.newInstance(namespace, operator, ov.Name, given, from), Version: ov, Installed: installed,
+		GivesRights: o.account.create}
+	if err := install.Check(ctx, c); err != nil {
 		return err
 	}
-	needed, err := act.Dependencies(installed, ov, given, from)
+	needed, err := install.Dependencies()
 	if err != nil {
 		return err
 	}
 	for _, w := range needed.Warnings {
 		o.env.Warnf("%s", w)
 	}
-	instance := o.newInstance(namespace, operator, ov.Name, given, from)
-	if err := pkginstall.CheckAbsent(ctx, c, instance); err != nil {
-		return err
-	}
-	if err := act.CheckStructure(ctx, &ov.Spec, instance, nil); err != nil {
-		return err
-	}
-	n := &newcomer{Instance: instance, pkg: operator, spec: &ov.Spec, versions: installed.Spec, flags: &o.account}
+	n := &newcomer{Instance: install.Instance, pkg: operator, spec: &ov.Spec, versions: installed.Spec, flags: &o.account}
 	if err := checkAccount(ctx, o.env, c, n); err != nil {
 		return err
 	}
 	if done, err := o.preview.compute(o.env, c, func(p *act.Previewer) (*preview.Preview, error) {
-		return p.Edit(ctx, n.edit())
+		install.Instance = n.edit().After
+		return install.Preview(ctx, p)
 	}); done || err != nil {
 		return err
 	}
