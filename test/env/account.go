@@ -36,15 +36,15 @@ func (c *Cluster) Account(ctx context.Context, namespace string) error {
 		{"system:serviceaccount:" + namespace + ":kudo", authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "create", Resource: "configmaps"}},
 		{"system:serviceaccount:kudo-system:kudo-manager", authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: "kudo"}},
 	} {
-		if err := c.awaitRight(ctx, right.user, right.ResourceAttributes); err != nil {
+		if err := c.AwaitRight(ctx, right.user, right.ResourceAttributes); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// awaitRight waits until the API server allows a user something.
-func (c *Cluster) awaitRight(ctx context.Context, user string, right authorizationv1.ResourceAttributes) error {
+// AwaitRight waits until the API server allows a user something.
+func (c *Cluster) AwaitRight(ctx context.Context, user string, right authorizationv1.ResourceAttributes) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for deadline := time.Now().Add(DefaultTimeout); ; {

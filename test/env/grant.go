@@ -21,5 +21,5 @@ func (c *Cluster) Grant(t testing.TB, namespace, group, resource string) {
 	t.Cleanup(func() { _ = c.Delete(context.Background(), role) })
 	Must(t, c.Create(ctx, binding))
 	t.Cleanup(func() { _ = c.Delete(context.Background(), binding) })
-	Must(t, c.awaitRight(ctx, "system:serviceaccount:"+namespace+":kudo", authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: "create"}))
+	Must(t, c.AwaitRight(ctx, "system:serviceaccount:"+namespace+":kudo", authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: "create"}))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -163,6 +164,7 @@ var _ = It("A diagnostics collection has the Instance, its child, their objects,
 	env.Must(t, cluster.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(ns, "little"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{"kudo.dev"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}}}))
 	env.Must(t, cluster.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "little"), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "little"},
 		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: "jane"}}}))
+	env.Must(t, cluster.AwaitRight(ctx, "jane", authorizationv1.ResourceAttributes{Namespace: ns, Verb: "get", Group: "kudo.dev", Resource: "instances", Name: "top"}))
 	little := filepath.Join(dir, "little.tar.gz")
 	contains(t, kudo(t, 0, "diagnostics", "collect", "--instance", "top", "-n", ns, "-o", little, "--as", "jane"), "could not be collected")
 	files = unpacked(t, little)
