@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	versioncontent "kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
@@ -108,7 +109,10 @@ func newComputation(o Options, edit Edit) *computation {
 // newComputationOn returns the computation of an edit of a cluster as other writes have left it.
 func newComputationOn(cluster *dryrun.Cluster, o Options, edit Edit) *computation {
 	out := &Preview{APIVersion: Version, Verb: edit.Verb, As: o.As,
-		Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name)}
+		Subject: fmt.Sprintf("Instance %s/%s", edit.After.Namespace, edit.After.Name), Account: edit.After.Spec.ServiceAccountName}
+	if edit.Version != nil {
+		out.Content = contentDigest(edit.Version)
+	}
 	c := &computation{
 		Options: o, edit: edit, kinds: apply.NewKinds(cluster.Mapper(), o.Discovery, o.Dynamic), deleted: map[types.UID]string{},
 		definitions: newDefinitionComparer(o), objects: map[apply.ID]Object{}, listed: map[types.UID]bool{},
@@ -121,6 +125,16 @@ func newComputationOn(cluster *dryrun.Cluster, o Options, edit Edit) *computatio
 		c.warn("%s", reason)
 	}
 	return c
+}
+
+// contentDigest returns the digest of what a run reads of an OperatorVersion, also of plans that do not run now. One that has no canonical
+// form never runs; its name stands for it.
+func contentDigest(version *v1beta1.OperatorVersion) string {
+	digest, err := versioncontent.Digest(version)
+	if err != nil {
+		return version.Name
+	}
+	return digest
 }
 
 // computation is one call of Compute or Uninstall.

@@ -210,3 +210,20 @@ func TestMerge(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestSeal (P16): the digest covers what does not run now: the content of the OperatorVersion, and the account.
+func TestSeal(t *testing.T) {
+	seen := map[string]string{}
+	for name, p := range map[string]*Preview{
+		"nothing": {}, "a version": {Content: "sha256:a"}, "another version": {Content: "sha256:b"}, "an account": {Account: "sha256:a"},
+		"both": {Content: "sha256:a", Account: "kudo"},
+	} {
+		if err := p.seal(); err != nil {
+			t.Fatal(err)
+		}
+		if other, twice := seen[p.Digest]; twice {
+			t.Errorf("%s and %s have the same digest", name, other)
+		}
+		seen[p.Digest] = name
+	}
+}

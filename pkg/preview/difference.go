@@ -49,8 +49,8 @@ func WriteDifference(w io.Writer, reviewed, now *Preview) error {
 		}
 	}
 	if len(lines) == 0 {
-		lines = []string{"both say the same: they differ in what they do not show, such as the end of a long value or the content of " +
-			"a new object"}
+		lines = []string{"both say the same: they differ in what they do not show, such as the end of a long value, the content of " +
+			"a new object or of the OperatorVersion, and the account"}
 	}
 	if more := len(lines) - maxDifferences; more > 0 {
 		lines = append(lines[:maxDifferences], "and "+count(more, "more line"))

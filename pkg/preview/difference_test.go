@@ -39,7 +39,7 @@ func TestWriteDifference(t *testing.T) {
 		{"a refusal", func(p *Preview) { p.Refused = []string{"a"} }, "  + update of Instance ns/site: refused: a\n"},
 		{"what stays", func(p *Preview) { p.Stays = []Stay{{Object: "ConfigMap ns/b", Why: "it is kept"}} }, "  + ConfigMap ns/b: stays: it is kept\n"},
 		{"a child that is not previewed now", func(p *Preview) { p.Children = nil }, "  - update of Instance ns/child\n"},
-		{"a masked value that differs is no difference that can be shown", func(p *Preview) { p.Digest = "sha256:other" }, "  both say the same: they differ in what they do not show, such as the end of a long value or the content of a new object\n"},
+		{"a masked value that differs is no difference that can be shown", func(p *Preview) { p.Digest = "sha256:other" }, "  both say the same: they differ in what they do not show, such as the end of a long value, the content of a new object or of the OperatorVersion, and the account\n"},
 	} {
 		var b strings.Builder
 		if err := WriteDifference(&b, base(func(*Preview) {}), base(tc.change)); err != nil {

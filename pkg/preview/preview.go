@@ -76,8 +76,12 @@ type Preview struct {
 	UnknownReasons []string `json:"unknown,omitempty"`
 	// Basis lists objects that it was decided from: those of kudo and of plans, and sources of parameters.
 	Basis []Basis `json:"basis,omitempty"`
-	// Digest is equal for previews of the same runs, objects and values, whoever asks.
+	// Digest is equal for previews of the same runs, objects and values, of an OperatorVersion of the same content, whoever asks.
 	Digest string `json:"digest"`
+
+	// Content is the content digest of the OperatorVersion that the Instance would have, and Account the ServiceAccount that it would name.
+	// Digest covers them.
+	Content, Account string `json:"-"`
 }
 
 // Run is a plan that would run.
@@ -270,7 +274,10 @@ func (p *Preview) seal() error {
 		Unknown       []string
 		Children      []string
 		Content       []string
-	}{p.Verb, p.Subject, p.Refused, p.Runs, p.Objects, p.Stays, p.UnknownReasons, digestsOf(p.Children), p.wholeContent()})
+
+		Version, Account string
+	}{p.Verb, p.Subject, p.Refused, p.Runs, p.Objects, p.Stays, p.UnknownReasons, digestsOf(p.Children), p.wholeContent(),
+		p.Content, p.Account})
 	if err != nil {
 		return err
 	}
