@@ -59,9 +59,9 @@ func (n Install) Create(ctx context.Context, c client.Client, opts ...client.Cre
 	return c.Create(ctx, n.Instance.DeepCopy(), opts...)
 }
 
-// Command implements Action. It names the OperatorVersion, since several may have the same version.
+// Command implements Action. It names the OperatorVersion, since several may have the same version, and an operator the same name.
 func (n Install) Command() string {
-	args := []string{n.Version.Name, "--in-cluster"}
+	args := []string{incluster.VersionPrefix + n.Version.Name, "--in-cluster"}
 	if account := n.Instance.Spec.ServiceAccountName; account != "" {
 		args = append(args, "--service-account", account)
 	}

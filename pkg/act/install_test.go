@@ -68,13 +68,19 @@ func TestInstallCommand(t *testing.T) {
 	version := operatorVersion("ns", "web", "1.0.0")
 	version.Spec.Parameters = append(version.Spec.Parameters, v1beta1.Parameter{Name: "PASSWORD", Sensitive: true})
 	for want, change := range map[string]func(*v1beta1.Instance){
-		"web-1.0.0 --in-cluster": func(*v1beta1.Instance) {},
-		"web-1.0.0 --in-cluster --service-account 'a b' -p 'SIZE=it'\\''s' -P FILE": func(i *v1beta1.Instance) {
+		"operatorversion/web-1.0.0 --in-cluster": func(*v1beta1.Instance) {},
+		"operatorversion/web-1.0.0 --in-cluster --service-account 'a b' -p 'SIZE=it'\\''s' -P FILE": func(i *v1beta1.Instance) {
 			i.Spec.ServiceAccountName, i.Spec.Parameters = "a b", map[string]string{"SIZE": "it's", "PASSWORD": "x"}
+		},
+		"operatorversion/web-1.0.0 --in-cluster -P FILE": func(i *v1beta1.Instance) {
+			i.Spec.Parameters = map[string]string{"SIZE": ""} // -p SIZE= is refused
 		},
 	} {
 		i := gen.Instance("site", version, nil)
 		change(i)
+		if got := NeedsFile(Install{Instance: i, Version: version}); got != strings.Contains(want, "FILE") {
+			t.Errorf("%s: needs a file: %t", want, got)
+		}
 		if got := (Install{Instance: i, Version: version}).Command(); got != "kubectl kudo install --instance site -n ns "+want {
 			t.Errorf("the command is %s, want %s", got, want)
 		}

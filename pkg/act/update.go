@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,21 +95,27 @@ func (u Update) Command() string {
 	return commandOf("update", u.Instance, args...)
 }
 
+// fileArg stands for values that a command line does not have.
+const fileArg = "-P FILE"
+
+// NeedsFile reports whether the command line of an action lacks values, which the user has to put into a file.
+func NeedsFile(a Action) bool { return strings.Contains(a.Command(), " "+fileArg) }
+
 // valueArgs returns the arguments that set parameters. Those that are sensitive, or that the OperatorVersion does not define, are to be
-// read from a file.
+// read from a file, and so is what a flag cannot say.
 func valueArgs(version *v1beta1.OperatorVersion, values map[string]string) []string {
 	var args []string
-	sensitive := false
+	inFile := false
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		at := slices.IndexFunc(version.Spec.Parameters, func(def v1beta1.Parameter) bool { return def.Name == name })
-		if at < 0 || version.Spec.Parameters[at].Sensitive {
-			sensitive = true
+		if at < 0 || version.Spec.Parameters[at].Sensitive || values[name] == "" || strings.Contains(name, "=") || strings.TrimSpace(name) == "" {
+			inFile = true
 			continue
 		}
 		args = append(args, "-p", name+"="+values[name])
 	}
-	if sensitive {
-		args = append(args, "-P", "FILE")
+	if inFile {
+		args = append(args, strings.Fields(fileArg)...)
 	}
 	return args
 }

@@ -51,6 +51,20 @@ func (u Upgrade) Check() error {
 	return nil
 }
 
+// Hide returns parameter definitions of Version as those of sensitive parameters where Old calls them so: an error would show the value.
+func (u Upgrade) Hide(defs []v1beta1.Parameter) []v1beta1.Parameter {
+	if u.Old == nil {
+		return defs
+	}
+	var names []string
+	for _, def := range u.Old.Spec.Parameters {
+		if def.Sensitive {
+			names = append(names, def.Name)
+		}
+	}
+	return params.Sensitive(defs, names)
+}
+
 // OperatorOf returns the name of the operator of an Instance: that of its OperatorVersion, which is nil if it does not exist, or else that
 // of its label. It is empty if neither is known.
 func OperatorOf(i *v1beta1.Instance, version *v1beta1.OperatorVersion) string {
@@ -77,7 +91,7 @@ func (u Upgrade) Change(ctx context.Context, _ client.Client) (Change, error) {
 	if err := u.Check(); err != nil {
 		return Change{}, err
 	}
-	if err := CheckValues(u.Version.Spec.Parameters, u.Set, u.Instance.Spec.Parameters, u.Instance.Spec.ParametersFrom,
+	if err := CheckValues(u.Hide(u.Version.Spec.Parameters), u.Set, u.Instance.Spec.Parameters, u.Instance.Spec.ParametersFrom,
 		"operatorversion "+u.Version.Name); err != nil {
 		return Change{}, err
 	}
@@ -142,9 +156,9 @@ func PackageUpgradeCommand(i *v1beta1.Instance) string {
 	return commandOf("upgrade", i, "PACKAGE", "--dry-run")
 }
 
-// Command implements Action. It names the OperatorVersion, since several may have the same version.
+// Command implements Action. It names the OperatorVersion, since several may have the same version, and an operator the same name.
 func (u Upgrade) Command() string {
-	args := []string{u.Version.Name, "--in-cluster"}
+	args := []string{incluster.VersionPrefix + u.Version.Name, "--in-cluster"}
 	if IsLower(u.Version, u.Old) {
 		args = append(args, "--allow-downgrade")
 	}

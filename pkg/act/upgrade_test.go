@@ -97,7 +97,9 @@ func TestUpgradeCheck(t *testing.T) {
 // TestUpgradeChange checks that parameters are held against the version that the Instance is moved to.
 func TestUpgradeChange(t *testing.T) {
 	old, version := operatorVersion("ns", "web", "1.0.0"), operatorVersion("ns", "web", "2.0.0")
-	version.Spec.Parameters = append(version.Spec.Parameters, v1beta1.Parameter{Name: "COUNT", Type: v1beta1.IntegerType, Required: new(true)})
+	version.Spec.Parameters = append(version.Spec.Parameters, v1beta1.Parameter{Name: "COUNT", Type: v1beta1.IntegerType, Required: new(true)},
+		v1beta1.Parameter{Name: "PIN", Type: v1beta1.BooleanType})
+	old.Spec.Parameters = append(old.Spec.Parameters, v1beta1.Parameter{Name: "PIN", Sensitive: true})
 	i := gen.Instance("site", old, nil)
 	for _, tc := range []struct {
 		reason string
@@ -108,10 +110,14 @@ func TestUpgradeChange(t *testing.T) {
 		{"a value of another type", map[string]string{"COUNT": "many"}, "COUNT"},
 		{"a parameter that the version does not have", map[string]string{"COUNT": "1", "NEW": "x"}, "parameter NEW is not defined by operatorversion web-2.0.0"},
 		{"all that it needs", map[string]string{"COUNT": "1"}, ""},
+		{"a value that was sensitive, of another type", map[string]string{"COUNT": "1", "PIN": "123"}, "PIN"},
 	} {
 		_, err := Upgrade{Instance: i, Old: old, Version: version, Installed: installed(version), Set: tc.set}.Change(t.Context(), nil)
 		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "123") {
+			t.Errorf("%s: the error has the value: %v", tc.reason, err)
 		}
 	}
 }
@@ -157,9 +163,9 @@ func TestUpgradeCommand(t *testing.T) {
 	version.Spec.Parameters = append(version.Spec.Parameters, v1beta1.Parameter{Name: "PASSWORD", Sensitive: true})
 	i := gen.Instance("site", old, nil)
 	for want, upgrade := range map[string]Upgrade{
-		"web-2.0.0 --in-cluster":                         {Instance: i, Old: old, Version: version},
-		"web-2.0.0 --in-cluster -p 'SIZE=$(id)' -P FILE": {Instance: i, Old: old, Version: version, Set: map[string]string{"SIZE": "$(id)", "PASSWORD": "x"}},
-		"web-1.0.0 --in-cluster --allow-downgrade":       {Instance: i, Old: version, Version: old},
+		"operatorversion/web-2.0.0 --in-cluster":                         {Instance: i, Old: old, Version: version},
+		"operatorversion/web-2.0.0 --in-cluster -p 'SIZE=$(id)' -P FILE": {Instance: i, Old: old, Version: version, Set: map[string]string{"SIZE": "$(id)", "PASSWORD": "x"}},
+		"operatorversion/web-1.0.0 --in-cluster --allow-downgrade":       {Instance: i, Old: version, Version: old},
 	} {
 		if got := upgrade.Command(); got != "kubectl kudo upgrade --instance site -n ns "+want {
 			t.Errorf("the command is %s, want %s", got, want)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,9 +48,10 @@ func uncertain(err error) error {
 	return uncertainError{err}
 }
 
-// generation returns the generation of the Instance. A retry does not change it, so that the run that has failed stands behind it.
+// generation returns the uid and the generation of the Instance: one that was created anew is another one, and that which is to be made has
+// neither. A retry does not change them, so that the run that has failed stands behind them.
 func (c *computation) generation() string {
-	out := strconv.FormatInt(c.Instance.Generation, 10)
+	out := strings.TrimSpace(fmt.Sprintf("%s %d", c.Instance.UID, c.Instance.Generation))
 	if retry, is := c.action.(act.Retry); is {
 		if name, err := retry.Plan(); err == nil {
 			out += " " + string(c.Instance.Status.PlanStatus[name].UID)
@@ -128,7 +129,7 @@ func (s *Server) missingRight(ctx context.Context, c *computation) string {
 	case act.Uninstall:
 		verb = "delete"
 	case act.Install:
-		verb = "create"
+		verb, key.Name = "create", "" // the API server knows no name when it asks for the right to create
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: key.Namespace, Name: key.Name, Verb: verb,

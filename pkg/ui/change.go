@@ -114,7 +114,9 @@ type parameterField struct {
 	Choices                        []string
 	// IsSet is set if the Instance has the value, so that the parameter can be set back to its default.
 	IsSet bool
-	Lines int
+	// Required is set if a new Instance must be given a value, and Stays if that value cannot be changed later.
+	Required, Stays bool
+	Lines           int
 }
 
 // maxFieldLines bounds how many lines of a value are shown at a time.
@@ -218,13 +220,16 @@ func (t *target) fields() []parameterField {
 			field.Value, field.IsSet, field.Choices = value, set, choicesOf(def, value)
 			field.Lines = min(strings.Count(value, "\n")+1, maxFieldLines)
 		}
+		if t.installed != nil {
+			field.Required, field.Stays = def.IsRequired() && !def.HasDefault(), def.IsImmutable()
+		}
 		seen[def.Name] = true
 		out = append(out, field)
 	}
 	return out
 }
 
-// otherWay says how a parameter is given that has no field: by the command, or also by another way.
+// otherWay says how a parameter gets a value that has no field: by a command, behind what else there is.
 func (t *target) otherWay(also string) string {
 	if t.installed != nil {
 		return "give it by " + also + "install -P FILE"

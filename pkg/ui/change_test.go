@@ -188,8 +188,8 @@ func TestPreviewPage(t *testing.T) {
 		{"drift", url.Values{"action": {"trigger"}, "plan": {"deploy"}}, []string{"--name deploy", "trigger of Instance a/one"}},
 		{"an earlier run", url.Values{"action": {"rollback"}, "run": {"1"}}, []string{"kubectl kudo rollback --instance one -n a --to-revision 1", "rollback of Instance a/one"}},
 		{"a higher version", url.Values{"action": {"upgrade"}, "version": {"web-1.1.0"}},
-			[]string{"kubectl kudo upgrade --instance one -n a web-1.1.0 --in-cluster --expect sha256:", "upgrade of Instance a/one"}},
-		{"a lower version", url.Values{"action": {"upgrade"}, "version": {"web-0.9.0"}}, []string{"web-0.9.0 --in-cluster --allow-downgrade"}},
+			[]string{"kubectl kudo upgrade --instance one -n a operatorversion/web-1.1.0 --in-cluster --expect sha256:", "upgrade of Instance a/one"}},
+		{"a lower version", url.Values{"action": {"upgrade"}, "version": {"web-0.9.0"}}, []string{"operatorversion/web-0.9.0 --in-cluster --allow-downgrade"}},
 		{"a deletion", url.Values{"action": {"uninstall"}}, []string{"kubectl kudo uninstall --instance one -n a --expect ", "uninstall of Instance a/one"}},
 		{"a deletion that keeps claims", url.Values{"action": {"uninstall"}, "keep-claims": {"true"}}, []string{"--keep-claims"}},
 	} {

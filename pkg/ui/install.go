@@ -25,6 +25,8 @@ type installForm struct {
 	// Name is the name that the Instance gets if the user chooses no other.
 	Name   string
 	Fields []parameterField
+	// Lacking are the required parameters that have no field, so that the command has to make the Instance.
+	Lacking []string
 	// Acts is set if what a preview shows can be done.
 	Acts bool
 	// Command makes an account, too, which the page does not.
@@ -59,8 +61,8 @@ func (s *Server) readNewTarget(ctx context.Context, key client.ObjectKey, name, 
 	}
 	operator := version.Spec.Operator.Name
 	t := &target{installed: installed, subject: subject{Version: version, Instance: pkginstall.NewInstance(pkginstall.InstanceOptions{
-		Namespace: key.Namespace, Name: cmp.Or(name, operators.DefaultInstanceName(operator)), Operator: operator, OperatorVersion: key.Name,
-		ServiceAccountName: account,
+		Namespace: key.Namespace, Name: cmp.Or(name, operators.DefaultInstanceName(cmp.Or(operator, key.Name))), Operator: operator,
+		OperatorVersion: key.Name, ServiceAccountName: account,
 	})}}
 	t.setHidden(true)
 	t.setMask(nil)
@@ -83,6 +85,14 @@ func (s *Server) installPage(r *http.Request) screen {
 	} else {
 		form.Name, form.Fields = t.Instance.Name, t.fields()
 		form.Command = act.Install{Instance: t.Instance, Version: t.Version}.Command() + " --create-service-account"
+		for _, field := range form.Fields {
+			if field.Required && field.Fixed != "" {
+				form.Lacking = append(form.Lacking, field.Name)
+			}
+		}
+		if len(form.Lacking) > 0 {
+			form.Command += " -P FILE"
+		}
 	}
 	v.Form = &fragment{Template: "install", Data: form}
 	return still(func() view { return v })

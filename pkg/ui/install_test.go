@@ -29,12 +29,22 @@ func TestInstallPage(t *testing.T) {
 	}
 	expect(t, body, `data-seen=""`, "Nothing is changed by this page", `action="/versions/a/web-1.0.0/preview"`, `name="instance" value="web-instance"`,
 		`name="account"`, `name="value.VALUE"`, "<strong>PASSWORD</strong> <code>(sensitive)</code>", "sensitive: give it by a Secret, or by install -P FILE",
-		`name="value.CLASS"`, "\nfast</textarea>", `<select id="value-3" name="value.SIZE">`, "<strong>BELL</strong>", "give it by install -P FILE",
-		"kubectl kudo install --instance web-instance -n a web-1.0.0 --in-cluster --create-service-account")
+		"(default, cannot be changed later)", `name="value.CLASS"`, "\nfast</textarea>", `<select id="value-3" name="value.SIZE">`, "<strong>BELL</strong>", "give it by install -P FILE",
+		"kubectl kudo install --instance web-instance -n a operatorversion/web-1.0.0 --in-cluster --create-service-account")
 	if strings.Contains(body, "s3cr3t") || strings.Contains(body, "set back to its default") {
 		t.Errorf("a sensitive value is sent, or a value can be set back:\n%s", body)
 	}
 	checkHarmless(t, "the form", body)
+	needy := changeable()
+	needy.Spec.Parameters = append(needy.Spec.Parameters, v1beta1.Parameter{Name: "ADDRESS", Required: new(true)})
+	_, body = begin(t, "", needy).get(t, "/versions/a/web-1.0.0/install")
+	expect(t, body, "(required)", `name="value.ADDRESS" rows="1" required>`)
+	needy.Spec.Parameters = append(needy.Spec.Parameters, v1beta1.Parameter{Name: "TOKEN", Required: new(true), Sensitive: true})
+	_, body = begin(t, "", needy).get(t, "/versions/a/web-1.0.0/install")
+	expect(t, body, "needs values that have no field here: TOKEN.", "--in-cluster --create-service-account -P FILE")
+	if strings.Contains(body, "<form") {
+		t.Error("there is a form that cannot have all that the package needs")
+	}
 	narrow := begin(t, "a", changeable(), gen.Version("b", "x"))
 	for path, want := range map[string]string{"/versions/a/none/install": "operatorversion a/none does not exist or is being deleted", "/versions/b/x/install": "started for namespace a only"} {
 		if status, body := narrow.get(t, path); status != http.StatusNotFound || !strings.Contains(body, want) || strings.Contains(body, "<form") {
@@ -67,7 +77,7 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("%d\n%s", status, body)
 	}
 	expect(t, body, `href="/versions/a/web-1.0.0/install"`, `action="/versions/a/web-1.0.0/act"`, "Do exactly this",
-		"kubectl kudo install --instance two -n a web-1.0.0 --in-cluster --service-account kudo -p CLASS=slow -p HOST=h -p LOGIN=ann -p VALUE=z --expect sha256:",
+		"kubectl kudo install --instance two -n a operatorversion/web-1.0.0 --in-cluster --service-account kudo -p CLASS=slow -p HOST=h -p LOGIN=ann -p VALUE=z --expect sha256:",
 		"install of Instance a/two")
 	checkHarmless(t, "the preview", body)
 	made := &v1beta1.Instance{ObjectMeta: gen.Meta("a", "two")}
@@ -82,6 +92,10 @@ func TestInstall(t *testing.T) {
 	other.Set(fieldDigest, "sha256:0")
 	if status, _ := r.post(t, path+"act", other); status != http.StatusConflict || r.api.Get(made) != nil {
 		t.Errorf("U6: another preview than the one that was seen is done: %d", status)
+	}
+	empty := url.Values{"action": {"install"}, "instance": {"four"}, "value.VALUE": {""}, "former.VALUE": {"x"}}
+	if _, body := r.post(t, path+"preview", empty); !strings.Contains(body, "-P FILE</code>") || !strings.Contains(body, "The command of this action:") || formOf(t, body) == nil {
+		t.Errorf("U4: an empty value, which a flag cannot say:\n%s", body)
 	}
 	r.api.Before(allow(false, nil))
 	if _, body := r.post(t, path+"preview", form); !strings.Contains(body, "Disabled: you may not create instances.kudo.dev in namespace a") {
@@ -107,6 +121,13 @@ func TestInstall(t *testing.T) {
 	}
 	if status, body := r.post(t, path+"act", button); status != http.StatusUnprocessableEntity || !strings.Contains(body, "exists already") {
 		t.Errorf("a form that is posted twice: %d\n%s", status, body)
+	}
+	r.api.Remove(made)
+	edited := changeable()
+	gen.Serial("cleanup", "cm")(edited)
+	r.api.Put(edited)
+	if status, _ := r.post(t, path+"act", button); status != http.StatusConflict || r.api.Get(made) != nil {
+		t.Errorf("U6: an OperatorVersion that has got another plan since the preview: %d", status)
 	}
 	for _, tc := range []struct {
 		reason, path string

@@ -184,7 +184,7 @@ func (s *Server) viewOf(r *http.Request, p place, c *computation, problem error,
 // fillPreview fills the page of a preview.
 func (s *Server) fillPreview(r *http.Request, p place, c *computation, out *previewView) error {
 	out.Command, out.Fails, out.Unknown = c.action.Command(), c.preview.Fails(), c.preview.Unknown()
-	if out.Expects = !out.Fails; out.Expects {
+	if out.Expects = !out.Fails && !act.NeedsFile(c.action); out.Expects {
 		out.Command += " --expect " + c.preview.Digest
 	}
 	if s.AllowActions && !out.Fails {

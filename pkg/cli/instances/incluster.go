@@ -81,9 +81,9 @@ func checkInCluster(operator string, versions *command.VersionFlags) error {
 	switch {
 	case versions.Repo != "":
 		return command.UsageError("--repo cannot be used with --in-cluster, which looks for what is installed in the namespace")
-	case strings.ContainsAny(operator, `/\`):
-		return command.UsageError("with --in-cluster, PACKAGE is the name of an operator or an OperatorVersion, and %s is a path or a URL",
-			operator)
+	case strings.ContainsAny(strings.TrimPrefix(operator, incluster.VersionPrefix), `/\`):
+		return command.UsageError("with --in-cluster, PACKAGE is the name of an operator, or %sNAME, and %s is a path or a URL",
+			incluster.VersionPrefix, operator)
 	}
 	return versions.Check()
 }

@@ -52,7 +52,7 @@ func TestUpgradeInCluster(t *testing.T) {
 	}{
 		{"the highest depends on what is not installed", "web", command.ExitError, "needs OperatorVersion cache-1.0.0: kubectl kudo install cache"},
 		{"the one that a flag names", "web --operator-version 1.2.0", 0, "instance lab/site upgraded\n"},
-		{"the one that is named", "web-1.27-1.2.0", 0, "instance lab/site upgraded\n"},
+		{"the one that is named", "operatorversion/web-1.27-1.2.0", 0, "instance lab/site upgraded\n"},
 		{"a range", "web --operator-version ^1", 0, "instance lab/site upgraded\n"},
 		{"with a value", "web --operator-version 1.2.0 -p VALUE=z", 0, "instance lab/site upgraded\n"},
 		{"a value that it does not know", "web --operator-version 1.2.0 -p OTHER=z", command.ExitError, "parameter OTHER is not defined by operatorversion web-1.27-1.2.0"},

@@ -71,7 +71,7 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 	f.BoolVar(&o.namespace, "create-namespace", false, "create the namespace")
 	f.BoolVar(&o.adopt, "adopt", false, "let the plans take over existing objects that no controller owns")
 	f.BoolVar(&o.inCluster, "in-cluster", false, "take an OperatorVersion that is installed in the namespace; PACKAGE is the name of the "+
-		"operator or of the OperatorVersion")
+		"operator, or operatorversion/NAME")
 	o.installing.Add(f)
 	f.StringVar(&o.accountName, "service-account", "", "ServiceAccount of the namespace with whose rights the plans write")
 	o.account.add(f, ", after showing them")

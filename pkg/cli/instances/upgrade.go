@@ -35,8 +35,8 @@ func NewUpgrade(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade PACKAGE --instance NAME",
 		Short: "Move an Instance to another version of its operator",
-		Long: `Install another version of the Instance's operator, and move the Instance to it. The first of the plans upgrade,
-update and deploy that the new version has is run.
+		Long: `Install another version of the Instance's operator, or take one that is installed, and move the Instance to it. The first of the
+plans upgrade, update and deploy that the new version has is run.
 
   kubectl kudo upgrade ./mysql-0.4.0 --instance db --wait
   kubectl kudo upgrade mysql --operator-version '^0.4' --instance db --wait
@@ -49,7 +49,7 @@ update and deploy that the new version has is run.
 	command.AddInstanceFlag(cmd, &o.instance)
 	cmd.Flags().BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow a lower version than the Instance has")
 	cmd.Flags().BoolVar(&o.inCluster, "in-cluster", false, "take an OperatorVersion that is installed in the namespace of the one that the "+
-		"Instance has; PACKAGE is the name of the operator or of the OperatorVersion")
+		"Instance has; PACKAGE is the name of the operator, or operatorversion/NAME")
 	o.preview.add(cmd.Flags())
 	o.account.add(cmd.Flags(), " as the new version has them, after showing what changes")
 	o.VersionFlags.Add(cmd.Flags())
@@ -143,7 +143,7 @@ func checkUpgrade(ctx context.Context, config *rest.Config, packages []*operator
 		return err
 	}
 	pkg := packages[len(packages)-1]
-	if err := act.CheckValues(pkg.Definitions(), u.Set, u.Instance.Spec.Parameters, u.Instance.Spec.ParametersFrom,
+	if err := act.CheckValues(u.Hide(pkg.Definitions()), u.Set, u.Instance.Spec.Parameters, u.Instance.Spec.ParametersFrom,
 		command.DescribePackage(pkg)); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (a *action) awaitCRDs(ctx context.Context) (bool, error) {
 	var wrong *crdtarball.Error
 	switch {
 	case errors.Is(err, errFetchBegun):
-		a.result.Undecided = true
+		a.result.Undecided, a.result.Transient = true, false
 		return false, nil
 	case errors.As(err, &wrong):
 		return false, a.refuse(ctx, refusedSpec(err))

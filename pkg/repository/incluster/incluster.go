@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,18 +94,20 @@ func (v *Versions) best(operator string, wanted repository.Versions) (*v1beta1.O
 	return have[at], nil
 }
 
-// Choose returns the highest OperatorVersion of an operator that fits, or the one that has the name itself, if no operator has it and no
-// versions are wanted. If there is none, the error says what is installed instead.
+// VersionPrefix stands before the name of an OperatorVersion, as kubectl writes it, where the name of an operator could stand, too.
+const VersionPrefix = "operatorversion/"
+
+// Choose returns the highest OperatorVersion of an operator that fits, or the one that is named, as in operatorversion/web-1.0.0. If there
+// is none, the error says what is installed instead.
 func (v *Versions) Choose(operator string, wanted repository.Versions) (*v1beta1.OperatorVersion, error) {
+	if name, named := strings.CutPrefix(operator, VersionPrefix); named {
+		return v.named(name, wanted)
+	}
 	ov, err := v.best(operator, wanted)
 	if ov != nil || err != nil {
 		return ov, err
 	}
-	have := v.Of(operator)
-	if ov := v.Find(operator); ov != nil && len(have) == 0 && wanted == (repository.Versions{}) {
-		return ov, nil
-	}
-	if len(have) > 0 {
+	if have := v.Of(operator); len(have) > 0 {
 		return nil, fmt.Errorf("no OperatorVersion of operator %s in namespace %s has %s: %s%s", operator, v.namespace, wanted,
 			listVersionNames(have), v.terminatingHint(operator))
 	}
@@ -119,6 +122,19 @@ func (v *Versions) Choose(operator string, wanted repository.Versions) (*v1beta1
 	return nil, fmt.Errorf("no OperatorVersion of operator %s is in namespace %s%s%s: kubectl kudo install PACKAGE --skip-instance -n %s "+
 		"installs one",
 		operator, v.namespace, other, v.terminatingHint(operator), v.namespace)
+}
+
+// named returns an OperatorVersion by its name, which has its versions already.
+func (v *Versions) named(name string, wanted repository.Versions) (*v1beta1.OperatorVersion, error) {
+	ov := v.Find(name)
+	switch {
+	case wanted != (repository.Versions{}):
+		return nil, fmt.Errorf("operatorversion %s has its versions: leave out %s", name, wanted)
+	case ov == nil:
+		return nil, fmt.Errorf("operatorversion %s/%s does not exist or is being deleted: kubectl kudo get operatorversions -n %s lists those "+
+			"that do", v.namespace, name, v.namespace)
+	}
+	return ov, nil
 }
 
 // terminatingHint names what might have been meant, but is being deleted.

@@ -44,9 +44,11 @@ func deleting(ov v1beta1.OperatorVersion) v1beta1.OperatorVersion {
 }
 
 func TestChoose(t *testing.T) {
+	evil := known("db-5.7-0.2.0", "", "9.0.0")
+	evil.Name = "evil"
 	s := New("ns", []v1beta1.OperatorVersion{
 		known("db", "5.7", "0.2.0"), known("db", "5.7", "0.10.0"), known("db", "5.7.1", "0.3.0"), known("db", "8.0.0", "1.0.0-rc.1"),
-		known("web", "", "0.9.0"), known("web", "", "0.10.0"), deleting(known("web", "", "2.0.0")), deleting(known("old", "", "1.0.0")),
+		known("web", "", "0.9.0"), known("web", "", "0.10.0"), deleting(known("web", "", "2.0.0")), deleting(known("old", "", "1.0.0")), evil,
 	})
 	for name, tc := range map[string]struct{ reason, operator, app, version, want, text string }{
 		"Highest": {"by appVersion first", "db", "", "", "db-8.0.0-1.0.0-rc.1", ""},
@@ -58,14 +60,15 @@ func TestChoose(t *testing.T) {
 			"the highest in a range; pre-releases are in none",
 			"db", "", ">=0.2, <2", "db-5.7.1-0.3.0", "",
 		},
-		"Caret": {"carets as with repositories", "db", "", "^0.2", "db-5.7-0.2.0", ""},
-		"App":   {"a range of appVersion", "db", "~5.7.0", "0.x", "db-5.7.1-0.3.0", ""},
-		"Name":  {"an OperatorVersion by its own name", "db-5.7-0.2.0", "", "", "db-5.7-0.2.0", ""},
+		"Caret":          {"carets as with repositories", "db", "", "^0.2", "db-5.7-0.2.0", ""},
+		"App":            {"a range of appVersion", "db", "~5.7.0", "0.x", "db-5.7.1-0.3.0", ""},
+		"Name":           {"an OperatorVersion by its own name, though an operator has it", "operatorversion/db-5.7-0.2.0", "", "", "db-5.7-0.2.0", ""},
+		"NameOfOperator": {"the operator by the same name", "db-5.7-0.2.0", "", "", "evil", ""},
 		"NameOf": {
-			"which has its versions already",
-			"db-5.7-0.2.0", "", "0.2.0", "", "no OperatorVersion of operator db-5.7-0.2.0 is in namespace ns",
+			"an OperatorVersion has its versions already",
+			"operatorversion/db-5.7-0.2.0", "", "0.2.0", "", "operatorversion db-5.7-0.2.0 has its versions: leave out operatorVersion 0.2.0",
 		},
-		"NameDeleted": {"not one that is being deleted", "web-2.0.0", "", "", "", "no OperatorVersion of operator web-2.0.0"},
+		"NameDeleted": {"not one that is being deleted", "operatorversion/web-2.0.0", "", "", "", "operatorversion ns/web-2.0.0 does not exist or is being deleted"},
 		"Exact":       {"a version means itself", "db", "5.7", "", "db-5.7-0.10.0", ""},
 		"NoFit": {
 			"what there is is listed, the highest first",
@@ -79,12 +82,12 @@ func TestChoose(t *testing.T) {
 		},
 		"NoOperator": {
 			"other operators are listed",
-			"cache", "", "", "", "no OperatorVersion of operator cache is in namespace ns, which has those of db, web: " +
+			"cache", "", "", "", "no OperatorVersion of operator cache is in namespace ns, which has those of db, db-5.7-0.2.0, web: " +
 				"kubectl kudo install PACKAGE --skip-instance -n ns installs one",
 		},
 		"Going": {
 			"so is what is being deleted",
-			"old", "", "", "", "of db, web; old-1.0.0 is being deleted",
+			"old", "", "", "", "of db, db-5.7-0.2.0, web; old-1.0.0 is being deleted",
 		},
 		"NoRange": {
 			"a wish that is none",
@@ -283,6 +286,17 @@ func TestOf(t *testing.T) {
 	for name, found := range map[string]bool{"db-0.2.0": true, "db-9.0.0": false, "none": false, "": false} {
 		if got := s.Find(name); (got != nil) != found || got != nil && got.Name != name || (s.Spec(name) != nil) != found {
 			t.Errorf("%q: found %t", name, got != nil)
+		}
+	}
+}
+
+// TestVersionPrefix checks that only an OperatorVersion is meant behind the prefix, and that its error names what lists those that there are.
+func TestVersionPrefix(t *testing.T) {
+	s := New("ns", []v1beta1.OperatorVersion{known("db", "", "1.0.0")})
+	for name, want := range map[string]string{VersionPrefix + "db-1.0.0": "", VersionPrefix + "db": "kubectl kudo get operatorversions -n ns", VersionPrefix: "does not exist"} {
+		ov, err := s.Choose(name, repository.Versions{})
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) || err == nil && ov.Name != "db-1.0.0" {
+			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
 }
