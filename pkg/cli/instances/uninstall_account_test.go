@@ -171,7 +171,11 @@ func TestUninstallWaitsForAccount(t *testing.T) {
 				}
 				return refuse(r)
 			})
-			out, errs := commandtest.Expect(t, NewUninstall, tc.code, "", "uninstall", "site", "--wait", "--wait-time", "1s")
+			limit := "60s"
+			if tc.code != 0 {
+				limit = "1s"
+			}
+			out, errs := commandtest.Expect(t, NewUninstall, tc.code, "", "uninstall", "site", "--wait", "--wait-time", limit)
 			if !strings.Contains(out+errs, tc.want) || strings.Contains(out+errs, tc.not) {
 				t.Errorf("%s: no %q, or %q in\n%s%s", tc.reason, tc.want, tc.not, out, errs)
 			}

@@ -98,7 +98,8 @@ func (d *dependents) wait(ctx context.Context, instance *v1beta1.Instance, limit
 		case errors.Is(ctx.Err(), context.Canceled):
 			return false, command.Interrupted("the instance is deleted, and the deletion of its objects continues: kubectl get " + d.arguments(q))
 		case ctx.Err() != nil:
-			return false, d.timeout(context.WithoutCancel(ctx), instance, limit)
+			err := d.timeout(context.WithoutCancel(ctx), instance, limit)
+			return err == nil, err
 		case apierrors.IsForbidden(err):
 			d.env.Warnf("whether %s is not known: %s", q.deletion(), err)
 			complete = false
@@ -226,7 +227,7 @@ func (d *dependents) isAbsent(ctx context.Context, uid types.UID) bool {
 	return true
 }
 
-// timeout names the dependents that still exist, and what keeps them.
+// timeout returns an error that names the dependents that still exist, and what keeps them. It returns nil if none does at the last look.
 func (d *dependents) timeout(ctx context.Context, instance *v1beta1.Instance, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
@@ -237,6 +238,9 @@ func (d *dependents) timeout(ctx context.Context, instance *v1beta1.Instance, li
 			names = append(names, fmt.Sprintf("%s, which cannot be listed: %s", q, err))
 		}
 		names = append(names, describeAll(q.GroupVersionKind, rest)...)
+	}
+	if len(names) == 0 {
+		return nil
 	}
 	return command.WithCode(command.ExitTimeout, fmt.Errorf("instance %s/%s is deleted, and after %s some of its objects are not: %s. An "+
 		"object with a finalizer is deleted when the client that has set the finalizer removes it", d.namespace, instance.Name, limit,

@@ -197,3 +197,26 @@ func TestRemainder(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestTimeoutWithoutDependents checks that a wait whose time is over is no error if nothing is left at the last look.
+func TestTimeoutWithoutDependents(t *testing.T) {
+	instance := &v1beta1.Instance{ObjectMeta: gen.Meta("ns", "site")}
+	instance.UID = "uid"
+	instance.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}}
+	object := &corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "a")}
+	object.Labels = map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: "site"}
+	object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kudo.dev/v1beta1", Kind: "Instance", Name: "site", UID: "uid"}}
+	server := apitest.Start(t, object)
+	c, err := client.NewWithWatch(server.Config(), client.Options{Scheme: apitest.Scheme(), Mapper: server.Mapper()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDependents(&command.Env{Err: io.Discard}, c, []*v1beta1.Instance{instance}, &act.Effects{})
+	if err := d.timeout(t.Context(), instance, time.Second); err == nil || !strings.Contains(err.Error(), "ConfigMap ns/a") {
+		t.Errorf("an object is left, and the error is %v", err)
+	}
+	server.Remove(object)
+	if err := d.timeout(t.Context(), instance, time.Second); err != nil {
+		t.Errorf("nothing is left, and the error is %v", err)
+	}
+}
