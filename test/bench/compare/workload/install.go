@@ -39,7 +39,7 @@ it asks by a dry run first whether an object must be written, which counts as a 
 much. *Of objects* are the requests for ConfigMaps: kudo lists them once before it installs, to refuse foreign ones.
 
 Of few objects, the library alone is faster: a run of a plan costs kudo up to seven writes one after the other, for what
-a library does not keep (the history, the status, events), and the start of the command 20 ms.
+a library does not keep (the history, the status, events), and the start of the command 27 ms.
 
 kudo is strict, as it is installed by default: the command reads the settings of the cluster and the ServiceAccount of the
 Instance, which are two requests. An event names the user who asked for the run, which is one more.`,
