@@ -124,15 +124,12 @@ const maxFieldLines = 12
 
 // changePage returns the page with the forms. It is read once: a stream would take what a user is typing.
 func (s *Server) changePage(r *http.Request) screen {
-	key := keyOf(r)
 	ctx, cancel := context.WithTimeout(r.Context(), changeTime)
 	defer cancel()
-	v := view{Title: "Change " + key.Namespace + "/" + key.Name, Nav: "instances", Fixed: true}
-	form := changeForm{Link: instanceLink(key), Acts: s.AllowActions}
-	t, err := s.readTarget(ctx, key)
-	if err != nil && ctx.Err() != nil {
-		err = errLate
-	}
+	p := s.changePlace(r)
+	v := view{Title: "Change " + p.title, Nav: p.nav, Fixed: true}
+	form := changeForm{Link: p.address, Acts: s.AllowActions}
+	t, err := p.target(ctx, nil)
 	if err != nil {
 		form.Problem, v.Status = long(err.Error()), statusOf(err)
 	} else {

@@ -76,10 +76,7 @@ func (s *Server) installPage(r *http.Request) screen {
 	p := s.installPlace(r)
 	v := view{Title: "Make " + p.title, Nav: p.nav, Fixed: true}
 	form := installForm{Link: p.address, Acts: s.AllowActions}
-	t, err := p.read(ctx, nil)
-	if err != nil && ctx.Err() != nil {
-		err = errLate
-	}
+	t, err := p.target(ctx, nil)
 	if err != nil {
 		form.Problem, v.Status = long(err.Error()), statusOf(err)
 	} else {

@@ -90,6 +90,15 @@ type place struct {
 	read func(ctx context.Context, form url.Values) (*target, error)
 }
 
+// target reads the Instance that a form is about, until the context ends.
+func (p place) target(ctx context.Context, form url.Values) (*target, error) {
+	t, err := p.read(ctx, form)
+	if err != nil && ctx.Err() != nil {
+		return nil, errLate
+	}
+	return t, err
+}
+
 // changePlace is an Instance that is there.
 func (s *Server) changePlace(r *http.Request) place {
 	key := keyOf(r)
@@ -126,10 +135,7 @@ func (s *Server) compute(r *http.Request, p place) (*computation, error) {
 func (s *Server) previewOf(ctx context.Context, p place, form url.Values) (*computation, error) {
 	reads, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
-	t, err := p.read(reads, form)
-	if err != nil && reads.Err() != nil {
-		return nil, errLate
-	}
+	t, err := p.target(reads, form)
 	if err != nil {
 		return nil, err
 	}
