@@ -35,7 +35,7 @@ type collector struct {
 	bound map[binding]bool
 	// clusterScoped are the objects without a namespace that the plans write or delete, by group, resource and name.
 	clusterScoped map[string]*ClusterScoped
-	notes         map[string]bool
+	images, notes map[string]bool
 }
 
 // place is a task at its place in the plans of an Instance.
@@ -160,6 +160,7 @@ func (c *collector) apply(at place, resources []string) error {
 	}
 	for _, o := range objects {
 		c.write(at, o)
+		c.addImages(o.Object)
 		if err := c.roles(o); err != nil {
 			return err
 		}
@@ -186,6 +187,30 @@ func (c *collector) write(at place, o *unstructured.Unstructured) {
 	}
 	into.allow(r.group, r.name, nil, "create")
 	into.allow(r.group, r.name, []string{o.GetName()}, writing...)
+}
+
+// addImages adds the images of all lists of containers in a part of an object: also those of kinds that are not known here, whose pods
+// another controller makes.
+func (c *collector) addImages(part any) {
+	switch part := part.(type) {
+	case map[string]any:
+		for name, value := range part {
+			if name == "containers" || name == "initContainers" {
+				list, _ := value.([]any)
+				for _, container := range list {
+					fields, _ := container.(map[string]any)
+					if image, _ := fields["image"].(string); image != "" {
+						c.images[image] = true
+					}
+				}
+			}
+			c.addImages(value)
+		}
+	case []any:
+		for _, value := range part {
+			c.addImages(value)
+		}
+	}
 }
 
 // delete collects what deleting an object needs.

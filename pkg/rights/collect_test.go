@@ -277,3 +277,51 @@ func TestChildSecrets(t *testing.T) {
 		})
 	}
 }
+
+// TestImages lists the images of all containers that the objects have, also in kinds that another controller makes pods of.
+func TestImages(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, text string
+		want         []string
+	}{
+		"Pod": {"containers and init containers, once each", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b:1}, {name: b, image: a:2}], initContainers: [{name: c, image: b:1}]}\n",
+			[]string{"a:2", "b:1"}},
+		"Template": {"a pod template, at any depth", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: p}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: job:1}]}}}}}\n", []string{"job:1"}},
+		"Other":    {"a kind that is not known here", "apiVersion: x.io/v1\nkind: Site\nmetadata: {name: p}\nspec: [{template: {spec: {containers: [{image: site:1}]}}}]\n", []string{"site:1"}},
+		"Parameter": {"the default of a parameter", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: '{{ .Params.IMAGE }}'}]}\n",
+			[]string{"default:1"}},
+		"None": {"texts where lists and maps stand elsewhere", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {containers: x, image: y}\n", nil},
+		"Odd":  {"containers without an image", "apiVersion: x.io/v1\nkind: Site\nmetadata: {name: p}\nspec: {containers: [a, {image: 1}, {image: ''}, [b]]}\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Of(Subject{Namespace: "ns", Name: "i", Version: applying(tc.text, v1beta1.Parameter{Name: "IMAGE", Default: new("default:1")})}, Known{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Images); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestServedOnce checks that a cluster that does not answer is asked once, and one that does not serve a kind for each kind.
+func TestServedOnce(t *testing.T) {
+	two := "apiVersion: x.io/v1\nkind: One\nmetadata: {name: a}\n---\napiVersion: x.io/v1\nkind: Two\nmetadata: {name: b}\n"
+	for reason, tc := range map[string]struct {
+		err  error
+		want int
+	}{
+		"no answer":                 {errors.New("connection refused"), 1},
+		"a kind that is not served": {&meta.NoKindMatchError{}, 2},
+	} {
+		asked := map[string]bool{}
+		_, err := Of(Subject{Namespace: "ns", Name: "i", Version: applying(two)}, Known{Served: func(kind schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
+			asked[kind.Kind] = true
+			return nil, tc.err
+		}})
+		if err != nil || len(asked) != tc.want {
+			t.Errorf("%s: %d kinds are asked for, want %d: %v", reason, len(asked), tc.want, err)
+		}
+	}
+}

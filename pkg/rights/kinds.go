@@ -87,8 +87,12 @@ func (k *kinds) find(gvk schema.GroupVersionKind) resource {
 		return out
 	}
 	if k.served != nil {
-		if mapping, err := k.served(gvk.GroupKind(), gvk.Version); err == nil {
+		mapping, err := k.served(gvk.GroupKind(), gvk.Version)
+		switch {
+		case err == nil:
 			return resource{mapping.Resource.Group, mapping.Resource.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+		case !meta.IsNoMatchError(err):
+			k.served = nil // a cluster that does not answer is not asked again
 		}
 	}
 	k.guessed[fmt.Sprintf("kind %s of %s is not known here: it is taken as namespaced, with the resource %s", gvk.Kind, gvk.GroupVersion(),

@@ -1,4 +1,4 @@
-// Package rights computes the rights that the plans of an Instance need, from what the templates of its package render to.
+// Package rights computes the rights and the images that the plans of an Instance need, from what the templates of its package render to.
 package rights
 
 import (
@@ -30,7 +30,7 @@ type Subject struct {
 type Known struct {
 	// Versions returns the OperatorVersion of a dependency by its name, or nil if it is not known; nil knows none.
 	Versions func(name string) *v1beta1.OperatorVersionSpec
-	// Served finds a kind on the cluster; nil without one.
+	// Served finds a kind on the cluster; nil without one. After an error but that of a kind that is not served, it is not called again.
 	Served func(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
@@ -42,6 +42,8 @@ type Rights struct {
 	ClusterRules []rbacv1.PolicyRule `json:"clusterRules,omitempty"`
 	// ClusterScoped are the objects that the ClusterRules are for, in the order of kind and name.
 	ClusterScoped []ClusterScoped `json:"clusterScoped,omitempty"`
+	// Images are those of the containers in the objects, sorted.
+	Images []string `json:"images,omitempty"`
 	// Notes say what could not be found out, sorted.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -66,7 +68,8 @@ type ClusterScoped struct {
 func Of(s Subject, known Known) (*Rights, error) {
 	c := &collector{
 		known: known, inside: newGrants(), outside: newGrants(), kinds: kinds{served: known.Served, guessed: map[string]bool{}},
-		made: map[roleRef]bool{}, bound: map[binding]bool{}, clusterScoped: map[string]*ClusterScoped{}, notes: map[string]bool{},
+		made: map[roleRef]bool{}, bound: map[binding]bool{}, clusterScoped: map[string]*ClusterScoped{},
+		images: map[string]bool{}, notes: map[string]bool{},
 	}
 	if err := c.plans(s, nil); err != nil {
 		return nil, err
@@ -84,7 +87,7 @@ func Of(s Subject, known Known) (*Rights, error) {
 		return nil, fmt.Errorf("the roles of operator %s allow more than can be listed: write fewer verbs, resources and names into one rule",
 			s.Version.Operator.Name)
 	}
-	out := &Rights{Rules: c.inside.list(), ClusterRules: c.outside.list()}
+	out := &Rights{Rules: c.inside.list(), ClusterRules: c.outside.list(), Images: slices.Sorted(maps.Keys(c.images))}
 	for _, object := range c.clusterScoped {
 		out.ClusterScoped = append(out.ClusterScoped, *object)
 	}

@@ -97,26 +97,21 @@ func (o *rightsOptions) run(ctx context.Context, name string) error {
 	return printRights(o.env, a, needed, o.output)
 }
 
-// served finds kinds on the cluster of the flags, which is connected to when the first is asked for. One that does not
-// answer soon knows none.
+// served finds kinds on the cluster of the flags, which is connected to when the first is asked for.
 func served(env *command.Env) func(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
 	var mapper meta.RESTMapper
-	var failed error
 	return func(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-		if mapper == nil && failed == nil {
-			mapper, failed = connectMapper(env)
+		if mapper == nil {
+			var err error
+			if mapper, err = connectMapper(env); err != nil {
+				return nil, err
+			}
 		}
-		if failed != nil {
-			return nil, failed
-		}
-		mapping, err := mapper.RESTMapping(kind, versions...)
-		if err != nil && !meta.IsNoMatchError(err) {
-			failed = err
-		}
-		return mapping, err
+		return mapper.RESTMapping(kind, versions...)
 	}
 }
 
+// connectMapper returns what finds kinds on the cluster, within five seconds each.
 func connectMapper(env *command.Env) (meta.RESTMapper, error) {
 	config, err := env.Flags.ToRESTConfig()
 	if err != nil {
