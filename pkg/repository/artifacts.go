@@ -328,9 +328,8 @@ func (s *Remote) inRegistry(ctx context.Context, base, name string, r Request, f
 	return found, nil
 }
 
-// Versions returns the versions of a package in a repository that is a registry, the highest first. It returns none if there is no such
-// package. A registry can hide versions.
-func (s *Remote) Versions(ctx context.Context, r Repository, name string) ([]Entry, error) {
+// registryVersions returns the versions of a package in a registry, the highest first; none if there is no such package.
+func (s *Remote) registryVersions(ctx context.Context, r Repository, name string) ([]Entry, error) {
 	reference, err := Within(r.URL, name, "")
 	if err != nil {
 		return nil, err

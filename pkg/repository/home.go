@@ -68,8 +68,20 @@ type Repository struct {
 	TokenHosts []string `json:"tokenHosts,omitempty"`
 }
 
-// isRegistry reports whether the repository is a registry, or a folder that stands for one.
-func (r Repository) isRegistry() bool { return IsReference(r.URL) }
+// IsRegistry reports whether the repository is a registry, or a folder that stands for one. It has no list of packages.
+func (r Repository) IsRegistry() bool { return IsReference(r.URL) }
+
+// Address returns the URL for people, without what may be secret in it.
+func (r Repository) Address() string {
+	u, err := url.Parse(r.URL)
+	switch {
+	case err != nil:
+		return "an address that cannot be read"
+	case r.IsRegistry() && u.User == nil:
+		return r.URL
+	}
+	return redactURL(u)
+}
 
 // Validate says what is wrong with a repository.
 func (r Repository) Validate() error {
@@ -79,7 +91,7 @@ func (r Repository) Validate() error {
 	if err := r.validateCredentials(); err != nil {
 		return err
 	}
-	if r.isRegistry() {
+	if r.IsRegistry() {
 		return r.validateRegistry()
 	}
 	u, err := parseURL(r.URL)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func (s *Remote) Find(ctx context.Context, r Request, from *Found) (*Found, erro
 	if err != nil {
 		return nil, err
 	}
-	if repository.isRegistry() {
+	if repository.IsRegistry() {
 		return s.inRegistry(ctx, repository.URL, repository.Name, r, from)
 	}
 	index, err := s.Index(ctx, repository)
@@ -106,21 +107,62 @@ func (s *Remote) Find(ctx context.Context, r Request, from *Found) (*Found, erro
 	return s.fetch(ctx, repository, entry)
 }
 
-// Repository returns a repository of the home by its name; an empty name is the one in use.
-func (s *Remote) Repository(name string) (Repository, error) {
+// Repositories returns which repositories the home has.
+func (s *Remote) Repositories() (*Repositories, error) {
 	if s.list == nil {
 		list, err := s.home.Load()
 		if err != nil {
-			return Repository{}, err
+			return nil, err
 		}
 		s.list = list
 	}
-	return s.list.Get(name)
+	return s.list, nil
+}
+
+// Repository returns a repository of the home by its name; an empty name is the one in use.
+func (s *Remote) Repository(name string) (Repository, error) {
+	list, err := s.Repositories()
+	if err != nil {
+		return Repository{}, err
+	}
+	return list.Get(name)
+}
+
+// Names returns the names of the packages of a repository that contain a text, in any letter case, sorted. A registry has no list of
+// packages: there, the text is the name of one, and it is an error if it is empty.
+func (s *Remote) Names(ctx context.Context, r Repository, part string) ([]string, error) {
+	if part != "" && r.IsRegistry() {
+		return []string{part}, nil
+	}
+	index, err := s.Index(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(index.Names(), func(name string) bool {
+		return !strings.Contains(strings.ToLower(name), strings.ToLower(part))
+	}), nil
+}
+
+// Versions returns the versions of a package that can be installed, the highest first; none if the repository has no such package. A
+// registry can hide versions.
+func (s *Remote) Versions(ctx context.Context, r Repository, name string) ([]Entry, error) {
+	if r.IsRegistry() {
+		return s.registryVersions(ctx, r, name)
+	}
+	index, err := s.Index(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := index.Versions(name)
+	if err != nil {
+		return nil, fmt.Errorf("repository %s: %w", r.Name, err)
+	}
+	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Removed }), nil
 }
 
 // Index returns the index of a repository: from the cache, if the server says that it has not changed.
 func (s *Remote) Index(ctx context.Context, r Repository) (*Index, error) {
-	if r.isRegistry() {
+	if r.IsRegistry() {
 		return nil, fmt.Errorf("repository %s: the registry %s has no index, and no list of packages: name the package", r.Name, r.URL)
 	}
 	o, err := s.connect(r)
@@ -306,11 +348,12 @@ func (s *Remote) atURL(ctx context.Context, r Request, from *Found) (*Found, err
 
 // repositoryOf is the repository whose folder a URL is in, or an empty one.
 func (s *Remote) repositoryOf(u *url.URL) (Repository, error) {
-	if _, err := s.Repository(""); s.list == nil {
+	list, err := s.Repositories()
+	if err != nil {
 		return Repository{}, err
 	}
 	best, longest := Repository{}, -1
-	for _, r := range s.list.Repositories {
+	for _, r := range list.Repositories {
 		base, err := parseURL(r.URL)
 		if err != nil || origin(base) != origin(u) {
 			continue

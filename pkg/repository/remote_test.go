@@ -407,3 +407,51 @@ func TestChain(t *testing.T) {
 		})
 	}
 }
+
+// TestNames checks which packages of a repository a text finds, which versions can be installed, and that a registry has no list.
+func TestNames(t *testing.T) {
+	s := serve(t, false, map[string]map[string]string{"web": files("web"), "Webhook": files("Webhook"), "db": files("db")})
+	home := configured(t, Repository{Name: "r", URL: s.URL + "/repo"})
+	source := NewRemote(home, 0, nil)
+	defer func() { _ = source.Close() }()
+	list, err := source.Repositories()
+	if err != nil || len(list.Repositories) != 1 || list.Context != "r" {
+		t.Fatal(list, err)
+	}
+	r := list.Repositories[0]
+	for part, want := range map[string][]string{"": {"Webhook", "db", "web"}, "WEB": {"Webhook", "web"}, "none": {}, ".*": {}} {
+		got, err := source.Names(t.Context(), r, part)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%q: %s %v", part, diff, err)
+		}
+	}
+	if got, err := source.Versions(t.Context(), r, "web"); err != nil || len(got) != 1 || got[0].Name != "web" {
+		t.Errorf("the versions of web are %v, %v", got, err)
+	}
+	if got, err := source.Versions(t.Context(), r, "none"); err != nil || len(got) != 0 {
+		t.Errorf("the versions of no package are %v, %v", got, err)
+	}
+	registry := Repository{Name: "l", URL: "layout:" + t.TempDir()}
+	if _, err := source.Names(t.Context(), registry, ""); err == nil || !strings.Contains(err.Error(), "no list of packages") {
+		t.Errorf("all names of a registry: %v", err)
+	}
+	if got, err := source.Names(t.Context(), registry, "web"); err != nil || len(got) != 1 {
+		t.Errorf("a name of a registry: %v, %v", got, err)
+	}
+}
+
+// TestAddress checks that the address of a repository has nothing in it that may be secret, also if the file was edited by hand.
+func TestAddress(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://h/x":                       "https://h/x",
+		"https://ann:hunter2@h/x?k=hunter2": "https://h/x",
+		"oci://h:5000/x":                    "oci://h:5000/x",
+		"oci://ann:hunter2@h/x":             "oci://h/x",
+		"layout:/a/b":                       "layout:/a/b",
+		"https://h/%zz":                     "an address that cannot be read",
+	} {
+		if got := (Repository{URL: url}).Address(); got != want {
+			t.Errorf("%s: %s, want %s", url, got, want)
+		}
+	}
+}

@@ -54,7 +54,7 @@ func (o *searchOptions) run(ctx context.Context, part string) error {
 	if err != nil {
 		return err
 	}
-	found, err := matching(ctx, source, part, o)
+	found, err := o.matching(ctx, source, part)
 	if err = errors.Join(err, source.Close()); err != nil {
 		return err
 	}
@@ -76,41 +76,26 @@ func (o *searchOptions) run(ctx context.Context, part string) error {
 	return o.env.PrintTable(rows)
 }
 
-// matching are the entries of packages whose name contains a text, in any letter case. It is never nil.
-func matching(ctx context.Context, source *repository.Remote, part string, o *searchOptions) ([]repository.Entry, error) {
+// matching returns the entries of packages whose name contains a text: of each the highest version, or all. It is never nil.
+func (o *searchOptions) matching(ctx context.Context, source *repository.Remote, part string) ([]repository.Entry, error) {
 	r, err := source.Repository(o.repo)
 	if err != nil {
 		return nil, err
 	}
-	found := []repository.Entry{}
-	if part != "" && repository.IsReference(r.URL) {
-		versions, err := source.Versions(ctx, r, part)
-		if len(versions) > 1 && !o.all {
-			versions = versions[:1]
-		}
-		return append(found, versions...), err
-	}
-	index, err := source.Index(ctx, r)
+	names, err := source.Names(ctx, r, part)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range index.Names() {
-		if !strings.Contains(strings.ToLower(name), strings.ToLower(part)) {
-			continue
-		}
-		versions, err := index.Versions(name)
+	found := []repository.Entry{}
+	for _, name := range names {
+		versions, err := source.Versions(ctx, r, name)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range versions {
-			if e.Removed {
-				continue
-			}
-			found = append(found, e)
-			if !o.all {
-				break
-			}
+		if len(versions) > 1 && !o.all {
+			versions = versions[:1]
 		}
+		found = append(found, versions...)
 	}
 	return found, nil
 }
