@@ -65,6 +65,11 @@ func (p *Previewer) Instance(ctx context.Context, verb string, before *v1beta1.I
 	return p.Edit(ctx, e)
 }
 
+// Drift asks what plan deploy would set back of what others have changed.
+func (p *Previewer) Drift(ctx context.Context, instance *v1beta1.Instance) (*preview.Preview, error) {
+	return p.Instance(ctx, "deploy", instance, Trigger{Instance: instance, Plan: v1beta1.DeployPlan}.Apply)
+}
+
 // retry asks what another run of the plan that failed last would do.
 func (p *Previewer) retry(ctx context.Context, i *v1beta1.Instance, plan string) (*preview.Preview, error) {
 	if i.DeletionTimestamp != nil {

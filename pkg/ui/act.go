@@ -2,10 +2,11 @@ package ui
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
+	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,8 +16,8 @@ import (
 	"kudo.dev/kudo/pkg/act"
 )
 
-// Names of the fields by which a form says what the user has seen: the digest of the preview, and the generation of the Instance, so that a
-// form that is posted twice acts once.
+// Names of the fields by which a form says what the user has seen: the digest of the preview, and the generation of the Instance, or a
+// token for a new one, so that a form that is posted twice acts once.
 const (
 	fieldDigest     = "digest"
 	fieldGeneration = "generation"
@@ -48,10 +49,56 @@ func uncertain(err error) error {
 	return uncertainError{err}
 }
 
-// generation returns the uid and the generation of the Instance: one that was created anew is another one, and that which is to be made has
-// neither. A retry does not change them, so that the run that has failed stands behind them.
+// maxTokens bounds how many tokens are kept.
+const maxTokens = 1000
+
+// tokens are those of the forms that can be posted once.
+type tokens struct {
+	mu   sync.Mutex
+	kept map[string]bool
+}
+
+// give returns a new token. If too many are kept, the others are dropped.
+func (t *tokens) give() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.kept == nil || len(t.kept) >= maxTokens {
+		t.kept = map[string]bool{}
+	}
+	token := rand.Text()
+	t.kept[token] = true
+	return token
+}
+
+// take reports whether a token is kept, and drops it.
+func (t *tokens) take(token string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.kept[token]
+	delete(t.kept, token)
+	return known
+}
+
+// newGeneration returns what a form says of the generation of the Instance. One that is to be made has none: the form has a token instead.
+func (c *computation) newGeneration(t *tokens) string {
+	if _, is := c.action.(act.Install); is {
+		return t.give()
+	}
+	return c.generation()
+}
+
+// isGeneration reports whether a form says what newGeneration has returned, and the Instance has not changed since. It takes a token.
+func (c *computation) isGeneration(said string, t *tokens) bool {
+	if _, is := c.action.(act.Install); is {
+		return t.take(said)
+	}
+	return said == c.generation()
+}
+
+// generation returns the uid and the generation of the Instance: one that was created anew is another one. A retry does not change them, so
+// that the run that has failed stands behind them.
 func (c *computation) generation() string {
-	out := strings.TrimSpace(fmt.Sprintf("%s %d", c.Instance.UID, c.Instance.Generation))
+	out := fmt.Sprintf("%s %d", c.Instance.UID, c.Instance.Generation)
 	if retry, is := c.action.(act.Retry); is {
 		if name, err := retry.Plan(); err == nil {
 			out += " " + string(c.Instance.Status.PlanStatus[name].UID)
@@ -71,7 +118,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, p place) {
 	c, err := s.compute(r, p)
 	changed := false
 	if err == nil {
-		changed = c.preview.Digest != r.PostForm.Get(fieldDigest) || c.generation() != r.PostForm.Get(fieldGeneration)
+		changed = c.preview.Digest != r.PostForm.Get(fieldDigest) || !c.isGeneration(r.PostForm.Get(fieldGeneration), &s.tokens)
 		if !changed && !c.preview.Fails() {
 			if err = s.write(r.Context(), c); err == nil {
 				http.Redirect(w, r, instanceLink(client.ObjectKeyFromObject(c.Instance)), http.StatusSeeOther)

@@ -123,6 +123,11 @@ func TestInstall(t *testing.T) {
 		t.Errorf("a form that is posted twice: %d\n%s", status, body)
 	}
 	r.api.Remove(made)
+	if status, body := r.post(t, path+"act", button); status != http.StatusConflict || r.api.Get(made) != nil || !strings.Contains(body, "Do exactly this") {
+		t.Errorf("U6: the form is posted again after the Instance was deleted: %d", status)
+	}
+	_, body = r.post(t, path+"preview", form)
+	button = formOf(t, body)
 	edited := changeable()
 	gen.Serial("cleanup", "cm")(edited)
 	r.api.Put(edited)

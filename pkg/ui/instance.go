@@ -2,7 +2,6 @@ package ui
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -169,9 +168,14 @@ func shownConditions(conditions []metav1.Condition, show func(string) string) []
 	return out
 }
 
+// instanceFlags returns the flags of a command about an Instance, for a shell.
+func instanceFlags(i *v1beta1.Instance) string {
+	return " --instance " + text.ShellQuote(i.Name) + " -n " + text.ShellQuote(i.Namespace)
+}
+
 // commandsFor returns the commands that a user may copy.
 func commandsFor(i *v1beta1.Instance, now state) []string {
-	of := fmt.Sprintf(" --instance %s -n %s", text.ShellQuote(i.Name), text.ShellQuote(i.Namespace))
+	of := instanceFlags(i)
 	out := []string{"kubectl kudo plan status" + of + " --watch"}
 	switch now {
 	case stateFailed:
@@ -195,6 +199,9 @@ func (s *Server) instanceFragments(sub subject, d *detail) []fragment {
 			events, runs, logs = d.eventList(sub), d.runList(sub), d.logRows(sub)
 		}
 		objects.Rows = d.objects(sub.Instance, sub.show)
+		if len(sub.Instance.Status.Drift) > 0 {
+			objects.DriftLink = instanceLink(client.ObjectKeyFromObject(sub.Instance)) + "/drift"
+		}
 	}
 	out := []fragment{
 		{ID: "state", Spoken: true, Template: "instance-state", Data: sub},
@@ -214,72 +221,10 @@ func (s *Server) instanceFragments(sub subject, d *detail) []fragment {
 	return out
 }
 
-type objectList struct{ Rows []objectRow }
-
-// parameterRow is a line of the list of parameters.
-type parameterRow struct {
-	Name, Value, From, Description string
-	Hidden                         bool
-}
-
-// parameterList is the data of the parameters. They are all hidden while something is Unknown.
-type parameterList struct {
-	Rows    []parameterRow
-	Unknown string
-}
-
-// parametersOf returns the parameters of an Instance with their values, the sensitive ones masked.
-func parametersOf(sub subject) []parameterRow {
-	if sub.Instance == nil {
-		return nil
-	}
-	rows := map[string]parameterRow{}
-	if sub.Version != nil {
-		for _, def := range sub.Version.Spec.Parameters {
-			row := parameterRow{Name: def.Name, Description: def.Description, From: "not set"}
-			if def.Default != nil {
-				row.Value, row.From, row.Hidden = *def.Default, "default", isHidden(def.Name, sub.Version, sub.sensitive)
-			}
-			rows[def.Name] = row
-		}
-	}
-	for _, from := range sub.Instance.Spec.ParametersFrom {
-		for name := range from.Keys {
-			row := rows[name]
-			row.Name, row.Value, row.Hidden, row.From = name, "", from.Kind == "Secret", from.Kind+" "+from.Name
-			rows[name] = row
-		}
-	}
-	for name, row := range rows {
-		row.From += unlessGiven(sub.Instance.Spec.ParametersFrom)
-		rows[name] = row
-	}
-	for name, value := range sub.Instance.Spec.Parameters {
-		row := rows[name]
-		row.Name, row.Value, row.From, row.Hidden = name, value, "Instance", isHidden(name, sub.Version, sub.sensitive)
-		rows[name] = row
-	}
-	var out []parameterRow
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		row := rows[name]
-		if row.Hidden {
-			row.Value = params.Masked
-		}
-		row.Value, row.Description = sub.show(row.Value), long(row.Description)
-		out = append(out, row)
-	}
-	return out
-}
-
-// unlessGiven names the sources that may give any parameter a value: which ones is known to their readers only.
-func unlessGiven(sources []v1beta1.ParametersSource) string {
-	out := ""
-	for _, from := range sources {
-		if len(from.Keys) == 0 {
-			out += ", unless " + from.Kind + " " + from.Name + " gives it"
-		}
-	}
-	return out
+type objectList struct {
+	Rows []objectRow
+	// DriftLink is the address of the page of the differences; empty if there are none.
+	DriftLink string
 }
 
 // eventRow is an event of the Instance.

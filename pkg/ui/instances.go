@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,9 +14,6 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/text"
 )
-
-// pageSize is how many rows a page of a list has.
-const pageSize = 100
 
 // maxQuery bounds a text that is searched for, in bytes.
 const maxQuery = 200
@@ -29,27 +25,13 @@ type listQuery struct {
 }
 
 func readQuery(values url.Values) listQuery {
-	q := listQuery{Text: text.Truncate(strings.TrimSpace(values.Get("q")), maxQuery), Namespace: values.Get("ns"), State: values.Get("state")}
-	q.Page, _ = strconv.Atoi(values.Get("page"))
-	q.Page = max(1, q.Page)
-	return q
+	return listQuery{Text: text.Truncate(strings.TrimSpace(values.Get("q")), maxQuery), Namespace: values.Get("ns"),
+		State: values.Get("state"), Page: pageOf(values)}
 }
 
 // link returns the address of another page of the list.
 func (q listQuery) link(page int) string {
-	values := url.Values{}
-	for name, value := range map[string]string{"q": q.Text, "ns": q.Namespace, "state": q.State} {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-	if page > 1 {
-		values.Set("page", strconv.Itoa(page))
-	}
-	if len(values) == 0 {
-		return "/instances"
-	}
-	return "/instances?" + values.Encode()
+	return linkTo("/instances", map[string]string{"q": q.Text, "ns": q.Namespace, "state": q.State}, page)
 }
 
 // instanceRow is a line of the list of Instances.
@@ -71,13 +53,10 @@ func (r instanceRow) Link() string { return "/instances/" + r.Namespace + "/" + 
 
 // instanceList is the data of the table.
 type instanceList struct {
+	pager
 	Feed     feedStatus
 	Rows     []instanceRow
 	All      int
-	Found    int
-	From, To int
-	Previous string
-	Next     string
 	Filtered bool
 	Command  string
 	// In is the namespace that the page shows; empty for all.
@@ -205,18 +184,8 @@ func (s *Server) listInstances(rows []instanceRow, q listQuery) instanceList {
 		out.Command += " -n " + text.ShellQuote(s.Namespace)
 	}
 	found := slices.DeleteFunc(rows, func(r instanceRow) bool { return !q.matches(r) })
-	out.Found = len(found)
-	last := max(1, (len(found)+pageSize-1)/pageSize)
-	n := min(q.Page, last)
-	from := (n - 1) * pageSize
-	out.From, out.To = from+1, min(n*pageSize, len(found))
-	out.Rows = found[from:out.To]
-	if n > 1 {
-		out.Previous = q.link(n - 1)
-	}
-	if n < last {
-		out.Next = q.link(n + 1)
-	}
+	out.pager = newPager(len(found), q.Page, q.link)
+	out.Rows = found[out.first:out.To]
 	return out
 }
 

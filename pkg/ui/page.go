@@ -20,7 +20,7 @@ import (
 type view struct {
 	// Title of the document and its heading.
 	Title string
-	// Nav is the entry of the navigation that is marked: instances, versions, shared or settings.
+	// Nav is the entry of the navigation that is marked: instances, versions, catalog, shared or settings.
 	Nav string
 	// Status of the response; 0 is 200.
 	Status int
@@ -70,6 +70,9 @@ func (s *Server) routes() *http.ServeMux {
 		mux.HandleFunc("GET "+pattern, s.show(open))
 		mux.HandleFunc("GET /live"+pattern, s.stream(open))
 	}
+	mux.HandleFunc("GET /catalog", s.show(s.catalogPage))
+	mux.HandleFunc("GET /catalog/package", s.show(s.packagePage))
+	mux.HandleFunc("GET /instances/{namespace}/{name}/drift", s.show(s.driftPage))
 	mux.HandleFunc("GET /instances/{namespace}/{name}/change", s.show(s.changePage))
 	mux.HandleFunc("POST /instances/{namespace}/{name}/preview", s.show(s.previewPage(s.changePlace)))
 	mux.HandleFunc("GET /versions/{namespace}/{name}/install", s.show(s.installPage))

@@ -86,7 +86,7 @@ func TestVersionsPage(t *testing.T) {
 	_, body := r.get(t, "/versions")
 	expect(t, body, "failed", "a/web-2.0.0", "install", "<td>1</td>", "CRD books.x.io differs", "installed", "a/web-1.0.0", "none", "<td>2</td>")
 	status, body := r.get(t, "/versions/a/web-2.0.0")
-	expect(t, body, "CRD books.x.io differs", "1 (the condition Verified says", "https://example.org/web.tgz", "Install plan", "install", "Instances that run it", "/instances/b/two", "PASSWORD", "(sensitive)")
+	expect(t, body, "CRD books.x.io differs", "not verified</span>, 1 signature", "https://example.org/web.tgz", "Install plan", "install", "Instances that run it", "/instances/b/two", "PASSWORD", "(sensitive)")
 	if status != http.StatusOK || strings.Contains(body, `href="https://example.org`) {
 		t.Errorf("%d, or the source of a package is a link", status)
 	}

@@ -116,19 +116,29 @@ func (s *Server) compute(r *http.Request, p place) (*computation, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, errors.New("the form cannot be read: " + err.Error())
 	}
+	var c *computation
+	err := s.withPreviewSlot(r.Context(), func(ctx context.Context) (err error) {
+		c, err = s.previewOf(ctx, p, r.PostForm)
+		return err
+	})
+	return c, err
+}
+
+// withPreviewSlot calls a function that computes a preview, once there is a place for it, and ends it after a time.
+func (s *Server) withPreviewSlot(ctx context.Context, compute func(context.Context) error) error {
 	select {
 	case s.previews <- struct{}{}:
 		defer func() { <-s.previews }()
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.computeTime)
+	ctx, cancel := context.WithTimeout(ctx, s.computeTime)
 	defer cancel()
-	c, err := s.previewOf(ctx, p, r.PostForm)
+	err := compute(ctx)
 	if err != nil && ctx.Err() != nil {
-		return nil, errLate
+		return errLate
 	}
-	return c, err
+	return err
 }
 
 // previewOf computes the preview of the action that a form asks for.
@@ -150,9 +160,14 @@ func (s *Server) previewOf(ctx context.Context, p place, form url.Values) (*comp
 	return c, nil
 }
 
+// previewer returns what asks the cluster with the rights of the user.
+func (s *Server) previewer() *act.Previewer {
+	return &act.Previewer{Config: s.Config, Client: s.client, Limit: previewTime, Late: errLate}
+}
+
 // ask asks the cluster what an action would do.
 func (s *Server) ask(ctx context.Context, c *computation) (err error) {
-	previewer := &act.Previewer{Config: s.Config, Client: s.client, Limit: previewTime, Late: errLate}
+	previewer := s.previewer()
 	switch action := c.action.(type) {
 	case act.Install:
 		if err = action.Check(ctx, s.client); err == nil {
@@ -194,7 +209,7 @@ func (s *Server) fillPreview(r *http.Request, p place, c *computation, out *prev
 		out.Command += " --expect " + c.preview.Digest
 	}
 	if s.AllowActions && !out.Fails {
-		out.Form = &actForm{Action: p.address + "/act", Missing: s.missingRight(r.Context(), c), Fields: c.fieldsOf(r.PostForm)}
+		out.Form = &actForm{Action: p.address + "/act", Missing: s.missingRight(r.Context(), c), Fields: c.fieldsOf(r.PostForm, &s.tokens)}
 	}
 	shown, err := c.textOf(c.preview)
 	if out.Text = shown; c.mask.all || len(shown) > maxPreview {
@@ -205,8 +220,8 @@ func (s *Server) fillPreview(r *http.Request, p place, c *computation, out *prev
 }
 
 // fieldsOf returns the fields of the form that does the action: those that the user has filled, and what the user has seen.
-func (c *computation) fieldsOf(form map[string][]string) []formField {
-	out := []formField{{fieldDigest, c.preview.Digest}, {fieldGeneration, c.generation()}}
+func (c *computation) fieldsOf(form map[string][]string, t *tokens) []formField {
+	out := []formField{{fieldDigest, c.preview.Digest}, {fieldGeneration, c.newGeneration(t)}}
 	kept := []string{fieldAction, fieldPlan, fieldVersion, fieldRun, fieldKeep, fieldName, fieldAccount, valuePrefix, formerPrefix,
 		unsetPrefix}
 	for _, name := range slices.Sorted(maps.Keys(form)) {

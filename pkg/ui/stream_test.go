@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"net/http"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -131,9 +132,17 @@ func TestChangesAreNotLost(t *testing.T) {
 	}
 }
 
-// TestTabs shows U12: ten tabs need no more watches than one.
+// TestTabs shows U12: ten tabs of 1,000 Instances need no more watches than one, and less than 100 MiB.
 func TestTabs(t *testing.T) {
+	heap := func() uint64 {
+		goruntime.GC()
+		var now goruntime.MemStats
+		goruntime.ReadMemStats(&now)
+		return now.HeapAlloc
+	}
 	r := begin(t, "", instance("a", "one", nil), version("a", "web-1.0.0", func(*v1beta1.OperatorVersion) {}))
+	before := heap()
+	r.fillInstances(t, 1000)
 	r.api.Requests() // those until now
 	for range 10 {
 		next := r.events(t, "/instances", "")
@@ -141,5 +150,10 @@ func TestTabs(t *testing.T) {
 	}
 	if requests := r.api.Requests(); len(requests) > 0 {
 		t.Errorf("ten tabs have asked for %v", requests)
+	}
+	used := (int64(heap()) - int64(before)) >> 20
+	t.Logf("ten tabs of 1,000 Instances have %d MiB", used)
+	if used >= 100 {
+		t.Errorf("ten tabs of 1,000 Instances have %d MiB", used)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/repository"
 )
 
 //go:embed templates assets
@@ -40,6 +41,8 @@ type Options struct {
 	Context string
 	// Version of the program.
 	Version string
+	// Home has the repositories of the user; one without a folder has none.
+	Home repository.Home
 	// AllowActions lets the page edit Instances, each time after a preview.
 	AllowActions bool
 	// Clock gives the time from which on a state is so.
@@ -69,6 +72,10 @@ type Server struct {
 	reads chan struct{}
 	// previews has a value for each preview that is being computed.
 	previews chan struct{}
+	// remotes are the repositories of the user.
+	remotes *remotes
+	// tokens are those of the forms of new Instances.
+	tokens tokens
 	// computeTime bounds each of them.
 	computeTime time.Duration
 	// running is the context of Run; nil before.
@@ -83,6 +90,7 @@ const linger = 15 * time.Second
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, details: map[client.ObjectKey]*detail{}, lines: map[client.ObjectKey]line{}, reads: make(chan struct{}, maxReads),
 		previews: make(chan struct{}, maxPreviews), computeTime: computeTime}
+	s.remotes = &remotes{home: o.Home, agent: "kubectl-kudo/" + o.Version, reads: make(chan struct{}, maxRemotes)}
 	config := rest.CopyConfig(o.Config)
 	config.QPS = -1 // the API server's priority and fairness decides
 	config.WarningHandler = rest.NoWarnings{}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/plans"
 )
 
@@ -20,6 +19,7 @@ import (
 type versionRow struct {
 	Namespace, Name, Operator, Version, AppVersion string
 	InstallPlan                                    string
+	Signature                                      signatureRow
 	State                                          state
 	Message                                        string
 	// Users is how many Instances use it, or that this is not known.
@@ -44,7 +44,8 @@ func (s *Server) versionsPage(*http.Request) screen {
 		list, users := versionList{Feed: s.versions.Status(), In: s.Namespace}, s.countUsers()
 		for _, ov := range objectsOf[*v1beta1.OperatorVersion](s.versions) {
 			row := versionRow{Namespace: ov.Namespace, Name: ov.Name, Operator: ov.Spec.Operator.Name, Version: ov.Spec.Version,
-				AppVersion: ov.Spec.AppVersion, InstallPlan: ov.Spec.InstallPlan, Drifted: len(ov.Status.Drift), Users: "not known"}
+				AppVersion: ov.Spec.AppVersion, InstallPlan: ov.Spec.InstallPlan, Signature: signatureOf(ov),
+				Drifted: len(ov.Status.Drift), Users: "not known"}
 			if s.instances.informer.HasSynced() {
 				row.Users = strconv.Itoa(users[client.ObjectKeyFromObject(ov).String()])
 			}
@@ -126,8 +127,7 @@ type versionSubject struct {
 	UsersKnown bool
 	In         string
 	Parameters []parameterRow
-	// Signatures is how many signatures the package has; the condition Verified says whether they count.
-	Signatures int
+	Signature  signatureRow
 	Source     string
 }
 
@@ -156,24 +156,17 @@ func (s *Server) versionOf(key types.NamespacedName) versionSubject {
 	sub.Version, sub.Plans, sub.Users = ov, plans.Names(ov.Spec.InstancePlans()), s.usersOf(key)
 	sub.State, sub.Message = installState(ov)
 	mask := maskOf(ov.Spec.InstallParameters, ov, nil)
-	for _, def := range ov.Spec.Parameters {
-		row := parameterRow{Name: def.Name, Description: long(def.Description), From: "no default", Hidden: def.Sensitive}
-		if def.Default != nil {
-			row.From, row.Value = "default", long(*def.Default)
-			if def.Sensitive {
-				row.Value = params.Masked
-			}
-		}
-		sub.Parameters = append(sub.Parameters, row)
-	}
+	sub.Parameters = definedParameters(ov)
 	show := func(message string) string { return long(mask.Text(message)) }
 	sub.Message, sub.Conditions = show(sub.Message), shownConditions(ov.Status.Conditions, show)
+	sub.Signature = signatureOf(ov)
+	sub.Signature.Message = show(sub.Signature.Message)
 	if ov.Spec.InstallPlan != "" {
 		plan := map[string]v1beta1.Plan{ov.Spec.InstallPlan: ov.Spec.Plans[ov.Spec.InstallPlan]}
 		sub.InstallPlan = planTree(ov.Status.PlanStatus, plan, show)
 	}
 	if p := ov.Spec.Provenance; p != nil {
-		sub.Signatures, sub.Source = len(p.Signatures), long(p.Source)
+		sub.Source = long(p.Source)
 	}
 	return sub
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kudo.dev/kudo/test/env"
 )
@@ -107,7 +110,7 @@ func checkActs(t *testing.T, e *env.Env) {
 	act("by kudo-local-admin with kubectl kudo ui")
 	preview("upgrade", chromedp.SetValue("#version", "web-1.27.4-0.2.0"))
 	act("to default/web-1.27.4-0.2.0; by kudo-local-admin with kubectl kudo ui")
-	preview("rollback", chromedp.SetValue("#run", "1"))
+	preview("rollback", chromedp.SetValue("#run", "5")) // older runs may be dropped before the button is pressed
 	run(t, e, 0, "update", "--instance", "site", "-p", "MESSAGE=meanwhile", "--wait")
 	before := run(t, e, 0, "plan", "history", "--instance", "site")
 	b.do(chromedp.Click("#act button"), chromedp.WaitVisible("main > p.notice"))
@@ -117,6 +120,11 @@ func checkActs(t *testing.T, e *env.Env) {
 	}
 	act("by kudo-local-admin with kubectl kudo ui")
 	checkInstall(t, e, b)
+	checkCancel(t, e, func() {
+		preview("cancel")
+		act("CANCELLED")
+	})
+	checkRetry(t, e, b)
 	preview("uninstall")
 	b.shows("uninstall of Instance default/site")
 	b.do(chromedp.Click("#act button"), chromedp.WaitVisible("#state"))
@@ -127,6 +135,44 @@ func checkActs(t *testing.T, e *env.Env) {
 		}
 		return ""
 	})
+}
+
+// checkCancel shows U14 for a plan that waits for pods that a quota refuses: cancel ends it by the page.
+func checkCancel(t *testing.T, e *env.Env, cancel func()) {
+	t.Helper()
+	cluster, err := e.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "no-more-pods"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
+	if err := cluster.Create(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	run(t, e, 0, "update", "--instance", "site", "-p", "REPLICAS=6")
+	env.Eventually(t, "the plan waits for its pods", func() string {
+		if got := run(t, e, 0, "plan", "status", "--instance", "site"); !strings.Contains(got, "IN_PROGRESS") {
+			return got
+		}
+		return ""
+	})
+	cancel()
+	if err := cluster.Delete(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkRetry shows U14 for the Instance that has failed: its plan runs again by the page.
+func checkRetry(t *testing.T, e *env.Env, b *tab) {
+	t.Helper()
+	b.visit("/instances/default/broken/change")
+	b.do(chromedp.Click("form:has(input[value=retry]) button"), chromedp.WaitVisible("#act button"))
+	b.shows("retry of Instance default/broken")
+	b.do(chromedp.Click("#act button"), chromedp.WaitVisible("#history"))
+	b.until("location.pathname === '/instances/default/broken' && document.getElementById('history').textContent.includes('retry of run')")
+	if got := run(t, e, 0, "plan", "history", "--instance", "broken"); !strings.Contains(got, "by kudo-local-admin with kubectl kudo ui") {
+		t.Errorf("U6: the history does not say who has retried:\n%s", got)
+	}
 }
 
 // checkInstall shows U5, U6 and U14 for a new Instance of an OperatorVersion: it is made as the preview shows, and the page then says that it

@@ -13,6 +13,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/test/gen"
 )
 
 // now is the time of the objects below, as the browser shows them.
@@ -23,8 +24,8 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 func microAgo(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(now.Add(-d))) }
 
 // pages are those of the objects below.
-var pages = []string{"/instances", "/instances?q=web&state=ready", "/instances?q=none", "/instances/default/site", "/instances/default/web", "/instances/team-a/book", "/instances/default/absent", "/instances/default/web/change",
-	"/versions", "/versions/default/web-1.1.0", "/shared", "/settings"}
+var pages = []string{"/instances", "/instances?q=web&state=ready", "/instances?q=none", "/instances/default/site", "/instances/default/web", "/instances/team-a/book", "/instances/default/absent", "/instances/default/web/change", "/instances/team-a/book/drift",
+	"/catalog", "/catalog?name=none", "/catalog/package?repository=examples&name=web", "/versions", "/versions/default/web-1.1.0", "/shared", "/settings"}
 
 // ready returns an Instance that is ready, but for what change changes.
 func ready(namespace, name, version string, change func(*v1beta1.Instance)) *v1beta1.Instance {
@@ -100,12 +101,16 @@ func objects() []client.Object {
 	shared := crd
 	shared.State = v1beta1.HoldShared
 	role := v1beta1.HeldResource{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "site-reader", State: v1beta1.HoldMismatch, Message: "ClusterRole site-reader differs in .rules, which mallory has changed"}
+	guestbook := gen.Version("team-a", "guestbook-1.0.0", gen.Template("store.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-store'}\ndata: {redis.conf: appendonly yes}\n"),
+		gen.Apply("store", "store.yaml"), gen.Serial("deploy", "store"))
+	store := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "book-store", UID: "uid-store", Labels: map[string]string{v1beta1.InstanceLabel: "book", v1beta1.HeritageLabel: v1beta1.Heritage}},
+		Data: map[string]string{"redis.conf": "appendonly no"}}
 	return []client.Object{
-		web, ready("default", "site", "web-1.0.0", failed), ready("default", "pg", "postgres-1.0.0", nil), ready("team-a", "shop", "web-1.0.0", nil),
+		web, guestbook, store, ready("default", "site", "web-1.0.0", failed), ready("default", "pg", "postgres-1.0.0", nil), ready("team-a", "shop", "web-1.0.0", nil),
 		ready("team-a", "book", "guestbook-1.0.0", func(i *v1beta1.Instance) {
 			i.Status.Drift = []v1beta1.ObjectDrift{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "team-a", Name: "book-store", Fields: []string{".data.redis.conf"}, Writer: "mallory",
 				Message: "ConfigMap team-a/book-store: .data.redis.conf was changed by mallory", Since: new(ago(2 * time.Hour))}}
-			i.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "team-a", Name: "book-store"}}
+			i.Status.Resources = []v1beta1.ResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "team-a", Name: "book-store", UID: "uid-store"}}
 		}),
 		version("web-1.0.0", "1.0.0", nil), version("web-1.1.0", "1.1.0", func(ov *v1beta1.OperatorVersion) {
 			ov.Spec.InstallPlan = "install"

@@ -6,9 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -26,7 +30,10 @@ import (
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/commandtest"
 	"kudo.dev/kudo/pkg/cli/ui"
+	"kudo.dev/kudo/pkg/repository"
 	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // programs are names of a browser that needs no display.
@@ -88,9 +95,32 @@ type served struct {
 	taken int
 }
 
+// addRepository makes a repository of the packages of the documents the one in use.
+func addRepository(t *testing.T) {
+	t.Helper()
+	var packages []fs.FS
+	for _, name := range []string{"web", "site"} {
+		packages = append(packages, os.DirFS(filepath.Join(sourcetree.Root(), "docs", "examples", name)))
+	}
+	dir := t.TempDir()
+	if err := gen.WriteRepository(dir, packages...); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	t.Cleanup(server.Close)
+	home := repository.Home{Dir: t.TempDir()}
+	if err := home.Change(t.Context(), func(l *repository.Repositories) error {
+		return l.Add(repository.Repository{Name: "examples", URL: server.URL})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUDO_HOME", home.Dir)
+}
+
 // serve runs kubectl kudo ui until the test ends. The arguments follow those of the kubeconfig.
 func serve(t *testing.T, kubeconfig string, args ...string) *served {
 	t.Helper()
+	addRepository(t)
 	in, enter := io.Pipe()
 	s := &served{out: &commandtest.Output{}, enter: enter}
 	env := command.NewEnv(in, s.out, s.out)

@@ -28,6 +28,7 @@ func TestPictures(t *testing.T) {
 		height           int64
 	}{
 		{"ui-instances", "/instances", "5 Instances", 430}, {"ui-instance", "/instances/default/web", "only its metadata is read", 1500}, {"ui-change", "/instances/default/web/change", "Preview the update", 760}, {"ui-shared", "/shared", "site-reader", 420},
+		{"ui-package", "/catalog/package?repository=examples&name=web", "Rights that its plans need", 1000}, {"ui-drift", "/instances/team-a/book/drift", "appendonly yes", 520},
 	} {
 		b.do(chromedp.EmulateViewport(1200, p.height))
 		for _, theme := range []string{"light", "dark"} {

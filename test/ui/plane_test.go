@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/sourcetree"
@@ -50,7 +52,8 @@ func TestPlane(t *testing.T) {
 	b.shows("PlanFinished")
 	b.checkAccess("an Instance on a control plane")
 	checkPreviews(t, e, b)
-	for _, path := range []string{"/versions", "/shared", "/settings"} {
+	checkDrift(t, e, b)
+	for _, path := range []string{"/versions", "/catalog", "/catalog/package?repository=examples&name=web", "/shared", "/settings"} {
 		b.visit(path)
 		b.checkAccess(path + " on a control plane")
 	}
@@ -63,6 +66,34 @@ func TestPlane(t *testing.T) {
 	b.visit("/instances/default/site")
 	checkActs(t, e)
 	b.shows("This Instance was deleted while the page was open.")
+}
+
+// checkDrift shows on a control plane what another client has changed, in which field, and what plan deploy sets back.
+func checkDrift(t *testing.T, e *env.Env, b *tab) {
+	t.Helper()
+	cluster, err := e.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := &corev1.ConfigMap{}
+	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "site-page"}, page); err != nil {
+		t.Fatal(err)
+	}
+	page.Data["index.html"] = "changed by mallory"
+	if err := cluster.Update(t.Context(), page, client.FieldOwner("mallory")); err != nil {
+		t.Fatal(err)
+	}
+	b.visit("/instances/default/site")
+	b.do(chromedp.WaitVisible("#drift-link"))
+	b.do(chromedp.Click("#drift-link"), chromedp.WaitVisible("form[action$='/preview'] button"))
+	b.shows("Changed by mallory")
+	b.shows("changed by mallory")
+	b.checkAccess("the drift on a control plane")
+	b.do(chromedp.Click("form[action$='/preview'] button"), chromedp.WaitVisible("pre.preview"))
+	b.shows("~ ConfigMap default/site-page")
+	run(t, e, 0, "plan", "trigger", "--instance", "site", "--name", "deploy", "--wait")
+	b.visit("/instances/default/site")
+	b.until("!document.getElementById('drift-link')")
 }
 
 // newerVersion returns the folder of version 0.2.0 of a package that has version 0.1.0.

@@ -126,7 +126,7 @@ func (o *diffOptions) compute(ctx context.Context, args []string) ([]*preview.Pr
 	case len(given) > 0:
 		p, err = previewer.Instance(ctx, "update", instance, func(i *v1beta1.Instance) { act.SetParameters(i, given) })
 	default:
-		p, err = previewer.Instance(ctx, "deploy", instance, act.Trigger{Instance: instance, Plan: v1beta1.DeployPlan}.Apply)
+		p, err = previewer.Drift(ctx, instance)
 	}
 	return []*preview.Preview{p}, err
 }

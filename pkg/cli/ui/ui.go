@@ -43,8 +43,8 @@ func New(env *command.Env) *cobra.Command {
 		Use:   "ui",
 		Short: "Serve a page that shows Instances, their plans, and what they share",
 		Long: `Serve a page that shows Instances with what is wrong, the plans of each as they run, its objects, events and history,
-OperatorVersions, and what they share in the cluster. The page shows what you may see, and previews what you may change, with the
-command for it; it changes nothing, unless --allow-actions is given.
+OperatorVersions, what they share in the cluster, and the packages of your repositories. The page shows what you may see, and
+previews what you may change, with the command for it; it changes nothing, unless --allow-actions is given.
 
 It is served on this machine only, at the address that is printed. The address opens the page once, within a minute: press Enter for
 another one. Ctrl-C ends it.
@@ -80,8 +80,9 @@ func (o *options) run(ctx context.Context) error {
 	if o.allNamespaces {
 		namespace = ""
 	}
+	home, _ := o.env.RepositoryHome() // the page of the catalog says that it is not known
 	server, err := ui.New(ui.Options{Config: config, Namespace: namespace, Context: o.contextName(), Version: command.Version,
-		AllowActions: o.allowActions, Clock: clock.RealClock{}})
+		Home: home, AllowActions: o.allowActions, Clock: clock.RealClock{}})
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func List[T any](ctx context.Context, c client.Client, kind string) ([]T, error)
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
 	if err := c.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("read the %ss of the cluster: %w", kind, err)
+		return nil, fmt.Errorf("list all objects of kind %s: %w", kind, err)
 	}
 	all := make([]T, len(list.Items))
 	for i := range list.Items {
