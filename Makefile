@@ -7,6 +7,8 @@ BIN := $(CURDIR)/bin
 # Programs, tests and tools are built in one way, so that they share what is built, also with another checkout: each variant of Kubernetes'
 # packages takes minutes.
 export CGO_ENABLED := 0
+# go.mod names the version of Go: one that is older fetches it, also where its settings keep it from that.
+export GOTOOLCHAIN := $(patsubst local,auto,$(shell go env GOTOOLCHAIN))
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -15,7 +17,7 @@ LDFLAGS := -s -w -X kudo.dev/kudo/pkg/cli/command.Version=$(VERSION) -X kudo.dev
 # kudo-local holds a whole Kubernetes, whose build takes some minutes: it is kept outside of the tree, by its sources.
 K8S_VERSION := v1.36.3
 LOCAL_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kudo
-LOCAL_KEY = $(shell { find cmd/kudo-local '(' -name '*.go' -o -name 'go.*' -o -name '*.yaml' ')' ! -name '*_test.go' | LC_ALL=C sort | xargs cat; go version; } | sha256sum | cut -c1-16)
+LOCAL_KEY = $(shell { find cmd/kudo-local '(' -name '*.go' -o -name 'go.*' -o -name '*.yaml' ')' ! -name '*_test.go' | LC_ALL=C sort | xargs cat; GOTOOLCHAIN=$(GOTOOLCHAIN) go version; } | sha256sum | cut -c1-16)
 LOCAL_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(K8S_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 # FROM_CACHE puts files of the folder $$cached into bin/, if they differ from what is there: $(call FROM_CACHE,files).
 FROM_CACHE = for file in $(1); do \

@@ -10,10 +10,11 @@ cp .golangci.yml "$dir/"
 cp hack/testdata/lint/*.go "$dir/pkg/fixture/"
 { printf '// Package fixture is longer than a file may be.\npackage fixture\n'; seq -f '// line %g' 400; } >"$dir/pkg/fixture/long.go"
 # Empty modules stand for those that depguard knows by their import paths, and an empty package for the API.
-printf 'module kudo.dev/kudo\n\ngo 1.26\n' >"$dir/go.mod"
+go=$(go list -m -f '{{.GoVersion}}')
+printf 'module kudo.dev/kudo\n\ngo %s\n' "$go" >"$dir/go.mod"
 stand_in() { # module, package below it
   mkdir -p "$dir/modules/$1/$2"
-  printf 'module %s\n\ngo 1.26\n' "$1" >"$dir/modules/$1/go.mod"
+  printf 'module %s\n\ngo %s\n' "$1" "$go" >"$dir/modules/$1/go.mod"
   printf '// Package empty is empty.\npackage empty\n' >"$dir/modules/$1/$2/empty.go"
   printf 'require %s %s.0.0\nreplace %s => ./modules/%s\n' "$1" "$3" "$1" "$1" >>"$dir/go.mod"
 }

@@ -1,6 +1,6 @@
 module kudo.dev/kudo/cmd/kudo-dns
 
-go 1.26.0
+go 1.27.4
 
 require github.com/coredns/coredns v1.15.0
 

@@ -1,6 +1,6 @@
 module kudo.dev/kudo/cmd/kudo-local
 
-go 1.26.0
+go 1.27.4
 
 require (
 	github.com/go-logr/logr v1.4.3

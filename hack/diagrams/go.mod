@@ -1,6 +1,6 @@
 module kudo.dev/kudo/hack/diagrams
 
-go 1.26.8
+go 1.27.4
 
 require oss.terrastruct.com/d2 v0.7.2
 

@@ -1,6 +1,6 @@
 module kudo.dev/kudo/hack/images
 
-go 1.26.0
+go 1.27.4
 
 require (
 	github.com/google/go-containerregistry v0.22.1

@@ -45,10 +45,10 @@ func TestCheck(t *testing.T) {
 
 func TestCheckModule(t *testing.T) {
 	for _, tc := range []struct{ reason, mod, toolchain, want string }{
-		{"the module's own", "module a\n\ngo 1.26.8\n", "go1.26.8", ""},
-		{"a line of its own", "module a\n\ngo 1.26.0\ntoolchain go1.26.8\n", "go1.26.8", ""},
-		{"another one", "module a\n\ngo 1.26.8\n", "go1.27.0", "this is go1.27.0, and go.mod names go1.26.8: another toolchain builds other bytes"},
-		{"a replacement", "module a\n\ngo 1.26.8\n\nreplace b => ../b\n", "go1.26.8", "go.mod has a replacement: replace b => ../b"},
+		{"the module's own", "module a\n\ngo 1.27.4\n", "go1.27.4", ""},
+		{"a line of its own", "module a\n\ngo 1.27.0\ntoolchain go1.27.4\n", "go1.27.4", ""},
+		{"another one", "module a\n\ngo 1.27.4\n", "go1.28.0", "this is go1.28.0, and go.mod names go1.27.4: another toolchain builds other bytes"},
+		{"a replacement", "module a\n\ngo 1.27.4\n\nreplace b => ../b\n", "go1.27.4", "go.mod has a replacement: replace b => ../b"},
 	} {
 		err := checkModule(tc.mod, tc.toolchain)
 		if text := errorText(err); text != tc.want {

@@ -134,22 +134,25 @@ func (c *comparison) object(is, want *yaml.Node, depth int) *difference {
 		return nil
 	}
 	for i := 0; i+1 < len(is.Content); i += 2 {
-		key, wanted, value := is.Content[i], want.Content[i], want.Content[i+1]
-		name, _ := yamldoc.Key(key)
-		switch {
-		case yamldoc.IsMerge(key):
-			if d := c.merged(is.Content[i+1], value, depth); d != nil {
-				return d
-			}
-		case name == "kind" || name == "apiVersion":
-			if text := wanted.Value + resolved(value).Value; hasWord(text) || hasWord(resolved(wanted).Value) {
-				return &difference{kind: true, what: name, parameter: c.parameterOf(text)}
-			}
-		case name == "items":
-			if d := c.each(is.Content[i+1], value, depth); d != nil {
-				return d
-			}
+		if d := c.entry(is.Content[i:i+2], want.Content[i:i+2], depth); d != nil {
+			return d
 		}
+	}
+	return nil
+}
+
+// entry looks at a key of an object and its value.
+func (c *comparison) entry(is, want []*yaml.Node, depth int) *difference {
+	name, _ := yamldoc.Key(is[0])
+	switch {
+	case yamldoc.IsMerge(is[0]):
+		return c.merged(is[1], want[1], depth)
+	case name == "kind" || name == "apiVersion":
+		if text := want[0].Value + resolved(want[1]).Value; hasWord(text) || hasWord(resolved(want[0]).Value) {
+			return &difference{kind: true, what: name, parameter: c.parameterOf(text)}
+		}
+	case name == "items":
+		return c.each(is[1], want[1], depth)
 	}
 	return nil
 }

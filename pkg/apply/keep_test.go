@@ -54,7 +54,7 @@ func TestWasLeft(t *testing.T) {
 		out := keepCandidate(nil, owners...)
 		out.SetUID("live")
 		out.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply,
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:a":{}}}`)}}})
+			FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{}}}`)}})
 		return out
 	}
 	inRun := func(run string, o *unstructured.Unstructured) *unstructured.Unstructured {

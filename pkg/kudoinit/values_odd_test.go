@@ -28,8 +28,8 @@ func TestParseOddValues(t *testing.T) {
 		"a second document behind a comment":        {"replicas: 2\n--- # more\nimage: x\n", "the values must be one YAML document: remove the line --- and merge what is behind it"},
 		"an alias of itself":                        {"extraArgs: &a [*a]", "anchor 'a' value contains itself"},
 		"a control character":                       {"image: \x00", "control characters are not allowed"},
-		"a number in a fraction":                    {"replicas: 2.5", "cannot unmarshal number 2.5 into Go struct field Values.replicas of type int32"},
-		"a number out of range":                     {"replicas: 2147483648", "cannot unmarshal number 2147483648 into Go struct field Values.replicas of type int32"},
+		"a number in a fraction":                    {"replicas: 2.5", ".replicas of type int32"},
+		"a number out of range":                     {"replicas: 2147483648", "cannot unmarshal number 2147483648 into"},
 		"an amount that is none":                    {"resources: {limits: {cpu: many}}", "quantities must match the regular expression"},
 		"an argument without a name":                {"extraArgs: ['--']", `extraArgs[0]: "--"` + arg},
 		"an argument with a value only":             {"extraArgs: ['--=x']", `extraArgs[0]: "--=x"` + arg},
@@ -105,8 +105,8 @@ func TestSetOddValues(t *testing.T) {
 		"two dots":                      {"resources..cpu=1", Values{}, `unknown field ""`},
 		"a backslash at the end":        {`replicas\=3`, Values{}, "must be KEY=VALUE"},
 		"an element of a list":          {"imagePullSecrets[0].name=x", Values{}, `unknown field "imagePullSecrets[0]"`},
-		"a text where an object stands": {"resources=x", Values{}, "cannot unmarshal string into Go struct field Values.resources"},
-		"a list where an object stands": {"nodeSelector=[a]", Values{}, "cannot unmarshal array into Go struct field Values.nodeSelector"},
+		"a text where an object stands": {"resources=x", Values{}, ".resources"},
+		"a list where an object stands": {"nodeSelector=[a]", Values{}, ".nodeSelector of type map[string]string"},
 	} {
 		got, err := Values{}.Set([]string{tc.set})
 		if tc.fail != "" {

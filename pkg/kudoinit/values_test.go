@@ -18,7 +18,7 @@ func TestParseValues(t *testing.T) {
 		"an unknown key":           {"replica: 1", `unknown field "replica"`},
 		"a key twice":              {"replicas: 1\nreplicas: 2", `key "replicas" already set`},
 		"no object":                {"[1]", "cannot unmarshal array"},
-		"a type":                   {"replicas: many", "cannot unmarshal string into Go struct field Values.replicas"},
+		"a type":                   {"replicas: many", ".replicas of type int32"},
 		"no replicas":              {"replicas: 0", "replicas: 0 must be 1 or more"},
 		"a pull policy":            {"imagePullPolicy: Sometimes", `imagePullPolicy: "Sometimes" must be Always, Never or IfNotPresent`},
 		"two images":               {"image: a@sha256:1\nimageRegistry: b", "imageRegistry: excludes image"},

@@ -1,7 +1,7 @@
 // The programs of images that are Go programs of others.
 module kudo.dev/kudo/hack/images/programs
 
-go 1.26.0
+go 1.27.4
 
 tool (
 	github.com/restic/rest-server/cmd/rest-server

@@ -198,7 +198,7 @@ func (f *fixture) own(t *testing.T, n int, fields ...string) {
 	}
 	entry := func(manager, operation, names string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: "v1", FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{` + names + `}}`)}}
+			FieldsV1: metav1.NewFieldsV1(`{"f:data":{` + names + `}}`)}
 	}
 	config.ManagedFields = []metav1.ManagedFieldsEntry{entry("kudo/ns/web", "Apply", strings.Join(mine, ","))}
 	if len(fields) == 0 {
