@@ -232,14 +232,18 @@ func (s *Store) Read(ctx context.Context, owner client.Object, revision int64) (
 	return open(ring, owner, revision, object)
 }
 
-// Pack returns the spec of an OperatorVersion as a run holds it: as JSON, compressed, since templates may have some 100 KB.
+// Pack returns the spec of an OperatorVersion as a run holds it: as JSON, compressed, since templates may have some 100 KB. Go's default
+// level stores text such as base64 as it is.
 func Pack(spec *v1beta1.OperatorVersionSpec) ([]byte, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
 	}
 	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := w.Write(text); err != nil {
 		return nil, err
 	}

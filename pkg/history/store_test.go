@@ -2,6 +2,7 @@ package history
 
 import (
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -709,5 +710,17 @@ func TestUsualDurations(t *testing.T) {
 	f.Put(record)
 	if got := usual(5); got["p/s0"] != time.Hour {
 		t.Errorf("a record that kudo did not write counts: %v", got)
+	}
+}
+
+// TestPackSize checks that base64, of which certificates and keys in templates are made, is compressed, too: an object has 1.5 MB at most.
+func TestPackSize(t *testing.T) {
+	noise := make([]byte, 300<<10)
+	if _, err := rand.Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	packed, err := Pack(&v1beta1.OperatorVersionSpec{Templates: map[string]string{"noise.yaml": base64.StdEncoding.EncodeToString(noise)}})
+	if limit := len(noise) * 105 / 100; err != nil || len(packed) > limit {
+		t.Errorf("%d bytes in base64 are packed into %d bytes, more than %d: %v", len(noise), len(packed), limit, err)
 	}
 }

@@ -283,7 +283,7 @@ func TestResumeProblem(t *testing.T) {
 
 // TestCannotBeStored: which answers say that a run can never be recorded.
 func TestCannotBeStored(t *testing.T) {
-	for text, want := range map[string]bool{"": false, "etcdserver: request is too large": true, "connection reset": false, "rpc error: request is too large for it": true} {
+	for text, want := range map[string]bool{"": false, "etcdserver: request is too large": true, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2158260 vs. 2097152)": true, "rpc error: code = ResourceExhausted desc = too many requests": false, "connection reset": false, "rpc error: request is too large for it": true} {
 		var err error
 		if text != "" {
 			err = errors.New(text)

@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -51,6 +52,9 @@ const (
 // refuseStart reports why a run could not be recorded, and returns transient errors. Nothing was started, and no request is
 // answered.
 func (a *action) refuseStart(ctx context.Context, cause error) error {
+	if isTooLarge(cause) {
+		cause = fmt.Errorf("%w: the record is too large to be stored: shorten the parameters, or the templates of the package", cause)
+	}
 	refused, taken, former := refusedSpec(cause), new(history.TakenError), new(history.FormerOwnerError)
 	switch {
 	case errors.As(cause, &former) && !a.running && !trigger.IsScheduled(a.start.Cause):
@@ -101,11 +105,14 @@ func (a *action) acknowledge() {
 	}
 }
 
-// cannotBeStored reports whether a run can never be recorded, as with a name that is too long for a label. What is more than
-// etcd takes is answered with a 500, like transient errors.
-func cannotBeStored(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil &&
-		strings.Contains(err.Error(), "request is too large")
+// cannotBeStored reports whether a run can never be recorded, as with a name that is too long for a label.
+func cannotBeStored(err error) bool { return apierrors.IsInvalid(err) || isTooLarge(err) }
+
+// isTooLarge reports whether a write was refused for its size. What is more than etcd takes, or than the API server sends to it, is
+// answered with a 500, like transient errors.
+func isTooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || err != nil &&
+		(strings.Contains(err.Error(), "request is too large") || strings.Contains(err.Error(), "trying to send message larger than max"))
 }
 
 // adoptDecision puts a decision into the status. The baseline keeps the fields that plans/trigger does not know.
