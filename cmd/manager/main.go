@@ -52,7 +52,7 @@ func main() {
 	log := zap.Options{TimeEncoder: zapcore.ISO8601TimeEncoder}
 	log.BindFlags(flag.CommandLine)
 	flag.Parse()
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&log)))
+	ctrl.SetLogger(newLogger(&log))
 	if o.ScheduledRuns < 1 {
 		fail(fmt.Errorf("--scheduled-runs is %d", o.ScheduledRuns), "invalid flag: at least one run of a schedule must be able to run")
 	}
