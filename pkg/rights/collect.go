@@ -36,6 +36,8 @@ type collector struct {
 	// clusterScoped are the objects without a namespace that the plans write or delete, by group, resource and name.
 	clusterScoped map[string]*ClusterScoped
 	images, notes map[string]bool
+	// budget bounds the work of all templates and tasks: a package may have thousands, or children that have children.
+	budget *render.Budget
 }
 
 // place is a task at its place in the plans of an Instance.
@@ -50,6 +52,9 @@ func (p place) String() string {
 	return strings.Join([]string{p.variables.PlanName, p.variables.PhaseName, p.variables.StepName, p.task}, ".")
 }
 
+// taskWork is the work of a task of any kind, in units of a Budget.
+const taskWork = 4096
+
 // deepest bounds how many Instances depend on one another in a row.
 const deepest = 8
 
@@ -62,7 +67,7 @@ func (c *collector) plans(s Subject, trail []string) error {
 	at := place{subject: s, templates: render.New(s.Version.Templates)}
 	at.variables = render.Variables{
 		OperatorName: s.Version.Operator.Name, OperatorVersion: s.Version.Version, AppVersion: s.Version.AppVersion,
-		Name: s.Name, Namespace: s.Namespace, Params: values,
+		Name: s.Name, Namespace: s.Namespace, Params: values, Budget: c.budget,
 	}
 	c.define(at)
 	all := s.Version.InstancePlans()
@@ -109,6 +114,9 @@ func (c *collector) define(at place) {
 
 // task collects what one task needs.
 func (c *collector) task(at place, trail []string) error {
+	if err := c.budget.Spend(taskWork + len(at.subject.Version.Tasks)); err != nil {
+		return err
+	}
 	index := slices.IndexFunc(at.subject.Version.Tasks, func(t v1beta1.Task) bool { return t.Name == at.task })
 	if index < 0 {
 		return nil // the plan fails there, and says so

@@ -3,6 +3,7 @@ package rights
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -322,6 +323,32 @@ func TestServedOnce(t *testing.T) {
 		}})
 		if err != nil || len(asked) != tc.want {
 			t.Errorf("%s: %d kinds are asked for, want %d: %v", reason, len(asked), tc.want, err)
+		}
+	}
+}
+
+// TestBudget checks that a package that needs hours is refused in seconds: tasks that are listed many thousand times, templates that take long,
+// and children that have children, each many times.
+func TestBudget(t *testing.T) {
+	many := func(v *v1beta1.OperatorVersionSpec, n int) *v1beta1.OperatorVersionSpec {
+		for name, plan := range v.Plans {
+			plan.Phases[0].Steps[0].Tasks = slices.Repeat(plan.Phases[0].Steps[0].Tasks, n)
+			v.Plans[name] = plan
+		}
+		return v
+	}
+	costly := "# {{ range until 5000 }}{{ . | toString | repeat 1000 | sha256sum }}{{ end }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	deep := func(name string) *v1beta1.OperatorVersionSpec {
+		var n int
+		if _, err := fmt.Sscanf(name, "p%d-1.0.0", &n); err != nil {
+			return nil
+		}
+		return many(depending(v1beta1.TaskSpec{Package: fmt.Sprintf("p%d", n+1), OperatorVersion: "1.0.0"}, nil), 100)
+	}
+	for reason, version := range map[string]*v1beta1.OperatorVersionSpec{"costly templates": many(applying(costly), 10_000), "children of children": deep("p0-1.0.0")} {
+		_, err := Of(Subject{Namespace: "ns", Name: "i", Version: version}, Known{Versions: deep})
+		if err == nil || !strings.Contains(err.Error(), "take too much work") {
+			t.Errorf("%s: %v", reason, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/render"
 )
 
 // Subject is the Instance, as it is or is going to be, whose plans are looked at.
@@ -30,7 +31,8 @@ type Subject struct {
 type Known struct {
 	// Versions returns the OperatorVersion of a dependency by its name, or nil if it is not known; nil knows none.
 	Versions func(name string) *v1beta1.OperatorVersionSpec
-	// Served finds a kind on the cluster; nil without one. After an error but that of a kind that is not served, it is not called again.
+	// Served finds a kind on the cluster; nil without one. It is not called again after an error, unless the error says that the kind is not
+	// served.
 	Served func(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
@@ -64,11 +66,12 @@ type ClusterScoped struct {
 }
 
 // Of computes the rights that the plans of an Instance need, those of its dependencies included: all plans but the install
-// plan, and what a parameter switches on or off in both states. The error is that of a template, or of a value.
+// plan, and what a parameter switches on or off in both states. The error is that of a template, or of a value, or says that all together
+// takes too much work.
 func Of(s Subject, known Known) (*Rights, error) {
 	c := &collector{
 		known: known, inside: newGrants(), outside: newGrants(), kinds: kinds{served: known.Served, guessed: map[string]bool{}},
-		made: map[roleRef]bool{}, bound: map[binding]bool{}, clusterScoped: map[string]*ClusterScoped{},
+		budget: &render.Budget{}, made: map[roleRef]bool{}, bound: map[binding]bool{}, clusterScoped: map[string]*ClusterScoped{},
 		images: map[string]bool{}, notes: map[string]bool{},
 	}
 	if err := c.plans(s, nil); err != nil {
