@@ -48,12 +48,18 @@ type walk struct {
 	chain Chain
 	// state of a package: 1 while it is visited, 2 once it is done.
 	state map[string]int
+	// size is how many bytes the templates of all have.
+	size int
 	// done is called for each package after those that it depends on: with what was found, and with the package that names their versions.
 	done func(f *Found, pkg *operators.Package) error
 }
 
-// maxPackages bounds a package and all that it depends on: a server can make each package that it is asked for name a further one.
-const maxPackages = 200
+// maxPackages bounds a package and all that it depends on, and maxTemplates the bytes of their templates: a server can make each package
+// that it is asked for name a further one.
+const (
+	maxPackages  = 200
+	maxTemplates = 512 << 20
+)
 
 func (w *walk) visit(ctx context.Context, f *Found, trail []string) error {
 	trail = append(trail, f.Package.Operator.Name)
@@ -68,6 +74,12 @@ func (w *walk) visit(ctx context.Context, f *Found, trail []string) error {
 		return fmt.Errorf("package %s depends on more than %d packages", trail[0], maxPackages-1)
 	}
 	w.state[key] = 1
+	for _, text := range f.Package.Templates {
+		w.size += len(text)
+	}
+	if w.size > maxTemplates {
+		return fmt.Errorf("package %s and what it depends on have templates of more than %d bytes", trail[0], maxTemplates)
+	}
 	references := map[int]operators.Reference{}
 	for _, d := range f.Package.Dependencies() {
 		child, err := w.find(ctx, f, d)

@@ -30,6 +30,8 @@ const (
 const (
 	MaxIndex       = 128 << 20
 	maxOtherLayout = 8 << 20
+	// maxSection bounds the entries of one package, which are read as a whole.
+	maxSection = 8 << 20
 )
 
 // Entry is one archive of a package in a repository.
@@ -122,6 +124,9 @@ func (x *Index) Versions(name string) ([]Entry, error) {
 	if !known {
 		return nil, nil
 	}
+	if size := x.sections[at].length; size > maxSection {
+		return nil, fmt.Errorf("package %s in the index: its entries have %d bytes, more than the %d allowed", name, size, maxSection)
+	}
 	part := make([]byte, x.sections[at].length)
 	if _, err := x.text.ReadAt(part, int64(x.sections[at].offset)); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("package %s in the index: %w", name, err)
@@ -148,14 +153,14 @@ func (x *Index) All() (map[string][]Entry, error) {
 	return all, nil
 }
 
-// maxPackageName bounds the name of a package, in bytes.
-const maxPackageName = 253
+// MaxNameBytes bounds the name of a package, and each of its versions.
+const MaxNameBytes = 253
 
 var packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // isPackageName reports whether a package can have a name.
 func isPackageName(name string) bool {
-	return len(name) <= maxPackageName && packageName.MatchString(name)
+	return len(name) <= MaxNameBytes && packageName.MatchString(name)
 }
 
 // check completes and sorts the entries of a package, or says what is wrong.
@@ -172,6 +177,8 @@ func check(name string, entries []Entry) error {
 		switch {
 		case e.Name != name:
 			return fmt.Errorf("package %s in the index: entry %d is of package %q", name, i, e.Name)
+		case len(e.OperatorVersion) > MaxNameBytes || len(e.AppVersion) > MaxNameBytes:
+			return fmt.Errorf("package %s in the index: entry %d has a version of more than %d bytes", name, i, MaxNameBytes)
 		case e.OperatorVersion == "":
 			return fmt.Errorf("package %s in the index: entry %d has no operatorVersion", name, i)
 		case e.Digest != "" && (err != nil || len(digest) != 32):

@@ -129,7 +129,7 @@ func (s *Remote) Repository(name string) (Repository, error) {
 }
 
 // Names returns the names of the packages of a repository that contain a text, in any letter case, sorted. A registry has no list of
-// packages: there, the text is the name of one, and it is an error if it is empty.
+// packages: for one, the text must be the whole name of a package, and an empty text is an error.
 func (s *Remote) Names(ctx context.Context, r Repository, part string) ([]string, error) {
 	if part != "" && r.IsRegistry() {
 		return []string{part}, nil

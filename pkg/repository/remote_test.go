@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"kudo.dev/kudo/operators"
 )
 
 // served is a repository of archives, of which the test may spoil the answers.
@@ -453,5 +455,38 @@ func TestAddress(t *testing.T) {
 		if got := (Repository{URL: url}).Address(); got != want {
 			t.Errorf("%s: %s, want %s", url, got, want)
 		}
+	}
+}
+
+// TestIndexBounds checks that the entries of one package, and its versions, are refused if they are too long.
+func TestIndexBounds(t *testing.T) {
+	long := strings.Repeat("x", MaxNameBytes+1)
+	for reason, tc := range map[string]struct{ entries, want string }{
+		"an operatorVersion": {"  - {name: web, operatorVersion: " + long + ", urls: [x]}\n", "entry 0 has a version of more than 253 bytes"},
+		"an appVersion":      {"  - {name: web, operatorVersion: 1.0.0, appVersion: " + long + ", urls: [x]}\n", "entry 0 has a version of more than 253 bytes"},
+		"all entries":        {strings.Repeat("  - {name: web, operatorVersion: 1.0.0, urls: [x], description: "+long+"}\n", 1+maxSection/len(long)), "more than the 8388608 allowed"},
+	} {
+		x, err := ParseIndex([]byte("apiVersion: v1\nentries:\n  web:\n" + tc.entries))
+		if err != nil {
+			t.Fatal(reason, err)
+		}
+		if _, err := x.Versions("web"); err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "package web") {
+			t.Errorf("%s: %.200v, want %q", reason, err, tc.want)
+		}
+	}
+}
+
+// TestTemplatesBound checks that a package is refused whose dependencies have more templates than a machine can hold.
+func TestTemplatesBound(t *testing.T) {
+	pkg := &operators.Package{Templates: map[string]string{"a.yaml": "a"}}
+	pkg.Operator.Name = "web"
+	done := 0
+	w := &walk{state: map[string]int{}, size: maxTemplates, done: func(*Found, *operators.Package) error { done++; return nil }}
+	if err := w.visit(t.Context(), &Found{Package: pkg, Origin: "x"}, nil); err == nil || !strings.Contains(err.Error(), "package web and what it depends on") || done > 0 {
+		t.Errorf("%v, and %d packages are taken", err, done)
+	}
+	w = &walk{state: map[string]int{}, size: maxTemplates - 1, done: w.done}
+	if err := w.visit(t.Context(), &Found{Package: pkg, Origin: "x"}, nil); err != nil || done != 1 {
+		t.Errorf("%v, and %d packages are taken", err, done)
 	}
 }
