@@ -59,6 +59,20 @@ func ParsePolicy(object *configv1alpha1.PackagePolicy) Policy {
 	return p
 }
 
+// ParsePolicies reads policies. If anywhere is set, each of them is for all namespaces, since it is not known in which one a package is
+// going to run.
+func ParsePolicies(objects []configv1alpha1.PackagePolicy, anywhere bool) []Policy {
+	out := make([]Policy, len(objects))
+	for i := range objects {
+		object := objects[i]
+		if anywhere {
+			object.Spec.Match.NamespaceSelector = nil
+		}
+		out[i] = ParsePolicy(&object)
+	}
+	return out
+}
+
 // Err says why the policy cannot be used, and how that is corrected; it returns nil if it can.
 func (p Policy) Err() error { return p.problem }
 

@@ -81,14 +81,11 @@ func (o *verifyOptions) judgeFile(ctx context.Context, name string) ([]policyVer
 	if err != nil {
 		return nil, err
 	}
-	for i := range objects {
-		objects[i].Spec.Match.NamespaceSelector = nil
-	}
 	c := trust.Candidate{Package: found.pkg, UnpinnedTarball: found.unpinned}
 	for _, b := range found.bundles {
 		c.Signatures = append(c.Signatures, string(b))
 	}
-	verdict := judge(found.name, c, objects, o.env.Now())
+	verdict := judge(found.name, c, trust.ParsePolicies(objects, true), o.env.Now())
 	if found.incomplete != nil && verdict.Verdict != string(trust.Verified) {
 		return nil, fmt.Errorf("not all signatures of %s were read, and the verdict without them is %s: %w", found.name, verdict.Verdict,
 			found.incomplete)
@@ -117,7 +114,7 @@ func (o *verifyOptions) judgeInstalled(ctx context.Context, name string) ([]poli
 	if err != nil {
 		return nil, err
 	}
-	verdicts, known := []policyVerdict{}, map[string]labels.Set{}
+	verdicts, known, policies := []policyVerdict{}, map[string]labels.Set{}, trust.ParsePolicies(objects, false)
 	for i := range versions {
 		ov := &versions[i]
 		if _, read := known[ov.Namespace]; !read {
@@ -131,7 +128,7 @@ func (o *verifyOptions) judgeInstalled(ctx context.Context, name string) ([]poli
 		if err != nil {
 			return nil, err
 		}
-		verdicts = append(verdicts, judge(ov.Namespace+"/"+ov.Name, candidate, objects, o.env.Now()))
+		verdicts = append(verdicts, judge(ov.Namespace+"/"+ov.Name, candidate, policies, o.env.Now()))
 	}
 	return verdicts, nil
 }
@@ -156,11 +153,7 @@ func (o *verifyOptions) listVersions(ctx context.Context, c client.Client, names
 	return list.Items, nil
 }
 
-func judge(name string, c trust.Candidate, objects []configv1alpha1.PackagePolicy, now time.Time) policyVerdict {
-	policies := make([]trust.Policy, len(objects))
-	for i := range objects {
-		policies[i] = trust.ParsePolicy(&objects[i])
-	}
+func judge(name string, c trust.Candidate, policies []trust.Policy, now time.Time) policyVerdict {
 	v := trust.Judge(policies, c, false, now)
 	return policyVerdict{Package: name, Content: c.Package.Content, Allowed: v.Allowed, Verdict: string(v.Reason), Message: v.Message}
 }
