@@ -117,6 +117,21 @@ func Versions(packages []*operators.Package, namespace string, parameters map[st
 	return versions, nil
 }
 
+// Specs are the specs of OperatorVersions by name.
+type Specs map[string]*v1beta1.OperatorVersionSpec
+
+// Find returns a spec, or nil if there is none of this name.
+func (s Specs) Find(name string) *v1beta1.OperatorVersionSpec { return s[name] }
+
+// SpecsOf returns the specs of OperatorVersions.
+func SpecsOf(versions []*v1beta1.OperatorVersion) Specs {
+	out := Specs{}
+	for _, version := range versions {
+		out[version.Name] = &version.Spec
+	}
+	return out
+}
+
 // parametersOf returns the parameters of the install plan of a package: they are given for the last one.
 func parametersOf(packages []*operators.Package, n int, given map[string]string) map[string]string {
 	if n < len(packages)-1 {

@@ -368,3 +368,26 @@ func TestProvenance(t *testing.T) {
 		t.Errorf("text that has no digest (S7): %v", err)
 	}
 }
+
+// TestSpecs finds the spec of an OperatorVersion by its name, and nothing by another one.
+func TestSpecs(t *testing.T) {
+	packages := []*operators.Package{pkg("db"), pkg("web")}
+	versions, err := Versions(packages, "ns", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := SpecsOf(versions)
+	for _, version := range versions {
+		if got := specs.Find(version.Name); got != &version.Spec {
+			t.Errorf("%s: the spec is another one: %+v", version.Name, got)
+		}
+	}
+	for _, name := range []string{"", "db", "none-1.0.0"} {
+		if got := specs.Find(name); got != nil {
+			t.Errorf("%q: there is a spec of %s", name, got.Operator.Name)
+		}
+	}
+	if got := SpecsOf(nil).Find("web"); got != nil || len(specs) != len(packages) {
+		t.Errorf("there are %d specs, and of none %v", len(specs), got)
+	}
+}

@@ -8,25 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/pkg/repository"
 )
-
-// Specs are the specs of OperatorVersions by name.
-type Specs map[string]*v1beta1.OperatorVersionSpec
-
-// Find returns a spec, or nil if there is none of this name.
-func (s Specs) Find(name string) *v1beta1.OperatorVersionSpec { return s[name] }
-
-// SpecsOf returns the specs of OperatorVersions.
-func SpecsOf(versions []*v1beta1.OperatorVersion) Specs {
-	out := Specs{}
-	for _, version := range versions {
-		out[version.Name] = &version.Spec
-	}
-	return out
-}
 
 // VersionFlags are the flags that select a version of a package, and its repository.
 type VersionFlags struct {

@@ -188,7 +188,7 @@ func (o *installOptions) newcomerOf(r *installRequest, namespace string) (*newco
 	if err != nil {
 		return nil, err
 	}
-	known := command.SpecsOf(versions)
+	known := pkginstall.SpecsOf(versions)
 	return &newcomer{Instance: o.newInstance(namespace, r.pkg().Operator.Name, version, r.given, r.from), pkg: r.name,
 		spec: known[version], versions: known.Find, made: versions, flags: &o.account, houses: o.namespace}, nil
 }

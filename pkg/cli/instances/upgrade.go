@@ -88,7 +88,7 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 	if err := checkUpgrade(ctx, config, packages, u); err != nil {
 		return err
 	}
-	return o.move(ctx, c, u, command.SpecsOf(u.Versions).Find, func() ([]*v1beta1.OperatorVersion, error) {
+	return o.move(ctx, c, u, pkginstall.SpecsOf(u.Versions).Find, func() ([]*v1beta1.OperatorVersion, error) {
 		return installerOf(o.env, c).CreateVersions(ctx, packages, namespace, nil)
 	})
 }

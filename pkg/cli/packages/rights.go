@@ -86,7 +86,7 @@ func (o *rightsOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	versions := command.SpecsOf(made)
+	versions := pkginstall.SpecsOf(made)
 	s.Version = versions[command.VersionName(pkg)]
 	needed, err := rights.Of(s, rights.Known{Versions: versions.Find, Served: served(o.env)})
 	if err != nil {
@@ -111,7 +111,7 @@ func served(env *command.Env) func(schema.GroupKind, ...string) (*meta.RESTMappi
 	}
 }
 
-// connectMapper returns what finds kinds on the cluster, within five seconds each.
+// connectMapper returns what finds kinds on the cluster. Each of its requests ends after five seconds.
 func connectMapper(env *command.Env) (meta.RESTMapper, error) {
 	config, err := env.Flags.ToRESTConfig()
 	if err != nil {

@@ -240,7 +240,7 @@ func printRepositories(env *command.Env, list *repository.Repositories, output s
 		case r.Username != "":
 			kind = "basic"
 		}
-		l := listedRepository{r.Name, r.URL, r.Name == list.Context, kind, r.CAFile}
+		l := listedRepository{r.Name, r.Address(), r.Name == list.Context, kind, r.CAFile}
 		listed = append(listed, l)
 		mark := ""
 		if l.Context {
