@@ -30,7 +30,7 @@ type catalogQuery struct {
 }
 
 func readCatalogQuery(values url.Values) catalogQuery {
-	short := func(name string) string { return text.Truncate(values.Get(name), maxQuery) }
+	short := func(name string) string { return text.Truncate(values.Get(name), repository.MaxNameBytes) }
 	return catalogQuery{Repository: short("repository"), Name: short("name"), page: pageOf(values),
 		OperatorVersion: short("operator-version"), AppVersion: short("app-version")}
 }
@@ -84,10 +84,30 @@ func (s *Server) catalogPage(r *http.Request) screen {
 	v := view{Title: "Catalog", Nav: "catalog", Fixed: true}
 	err := s.remotes.use(r.Context(), func(ctx context.Context, from *repository.Remote) error { return out.read(ctx, from) })
 	if err != nil && !errors.Is(err, repository.ErrNone) {
-		out.Problem, v.Status = long(err.Error()), http.StatusBadGateway
+		out.Problem, v.Status = long(err.Error()), statusOfRemote(err)
 	}
 	v.Form = &fragment{Template: "catalog", Data: out}
 	return still(func() view { return v })
+}
+
+// The errors of repositories that cannot be read at the moment.
+var (
+	errRemoteLate = errors.New("the repository did not answer in time: try again later")
+	errRemoteBusy = errors.New("other pages read repositories at the moment: try again later")
+)
+
+// statusOfRemote returns the status of a page that a repository cannot fill: the repository has failed, or has not what was asked for.
+func statusOfRemote(err error) int {
+	var failed *repository.FetchError
+	switch {
+	case errors.Is(err, errRemoteBusy):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, errRemoteLate):
+		return http.StatusGatewayTimeout
+	case errors.As(err, &failed):
+		return http.StatusBadGateway
+	}
+	return http.StatusNotFound
 }
 
 // remotes are the repositories of a user.
@@ -95,6 +115,8 @@ type remotes struct {
 	home repository.Home
 	// agent names the program to repositories.
 	agent string
+	// limit bounds how long a page waits for them.
+	limit time.Duration
 	// reads has a value for each page that reads them.
 	reads chan struct{}
 }
@@ -104,19 +126,19 @@ func (m *remotes) use(ctx context.Context, read func(context.Context, *repositor
 	if m.home.Dir == "" {
 		return errNoHome
 	}
-	ctx, cancel := context.WithTimeout(ctx, catalogTime)
+	ctx, cancel := context.WithTimeout(ctx, m.limit)
 	defer cancel()
 	select {
 	case m.reads <- struct{}{}:
 		defer func() { <-m.reads }()
 	case <-ctx.Done():
-		return errors.New("other pages read repositories at the moment: try again later")
+		return errRemoteBusy
 	}
-	from := repository.NewRemote(m.home, catalogTime, nil)
+	from := repository.NewRemote(m.home, m.limit, nil)
 	from.Registry = registry.Options{UserAgent: m.agent}
 	err := errors.Join(read(ctx, from), from.Close())
 	if err != nil && ctx.Err() != nil {
-		return errors.New("the repository did not answer in time: try again later")
+		return errRemoteLate
 	}
 	return err
 }
@@ -148,10 +170,15 @@ func (c *catalog) read(ctx context.Context, from *repository.Remote) error {
 		switch {
 		case err != nil && in.IsRegistry():
 			return err
-		case err != nil: // another package is not to blame
+		case err != nil: // the other packages are listed all the same
 			c.Rows = append(c.Rows, packageRow{Entry: repository.Entry{Name: name}, Problem: long(err.Error())})
 		case len(versions) > 0:
 			c.Rows = append(c.Rows, packageRow{Entry: versions[0], Link: packageLink(in.Name, versions[0])})
+		case !in.IsRegistry():
+			c.Rows = append(c.Rows, packageRow{Entry: repository.Entry{Name: name}, Problem: "All its versions were removed."})
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
 	return nil

@@ -8,16 +8,22 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -92,7 +98,7 @@ func TestCatalog(t *testing.T) {
 	expect(t, body, "Repository ours has no such package.")
 	status, body = r.get(t, "/catalog?repository=theirs")
 	expect(t, body, "there is no repository &#34;theirs&#34;", `<option>ours`)
-	if status != http.StatusBadGateway {
+	if status != http.StatusNotFound {
 		t.Errorf("a repository that is not there: %d", status)
 	}
 	r.remotes.home = repository.Home{Dir: t.TempDir()}
@@ -107,6 +113,28 @@ func TestCatalog(t *testing.T) {
 	r.remotes.home = homeWith(t, repository.Repository{Name: "registry", URL: "layout:" + t.TempDir()})
 	_, body = r.get(t, "/catalog")
 	expect(t, body, "Repository registry is a registry, which has no list of packages")
+}
+
+// TestCatalogPaging shows the names of 250 packages on three pages, also if all versions of those on the first one were removed.
+func TestCatalogPaging(t *testing.T) {
+	var index strings.Builder
+	index.WriteString("apiVersion: v1\nentries:\n")
+	for n := range 250 {
+		fmt.Fprintf(&index, "  p-%03d:\n  - {name: p-%03d, operatorVersion: 1.0.0, urls: [x.tgz], removed: %t}\n", n, n, n < pageSize)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, repository.IndexFileName), []byte(index.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := begin(t, "")
+	r.remotes.home = homeWith(t, repository.Repository{Name: "ours", URL: "file://" + dir})
+	_, body := r.get(t, "/catalog")
+	expect(t, body, "p-000", "All its versions were removed.", "p-099", "1 to 100 of 250", `href="/catalog?page=2&amp;repository=ours"`)
+	_, body = r.get(t, "/catalog?page=3&name=p-")
+	expect(t, body, ">p-200<", ">p-249<", "201 to 250 of 250", `href="/catalog?name=p-&amp;page=2&amp;repository=ours"`)
+	if strings.Contains(body, ">Next<") {
+		t.Error("the last page leads to another one")
+	}
 }
 
 // TestPackagePage shows U9 and what the catalog says of a package: versions, images, rights, plans, parameters without sensitive values, and
@@ -129,7 +157,7 @@ func TestPackagePage(t *testing.T) {
 	for query, want := range map[string]string{"name=none": "has no such package", "": "names no package", "name=web&operator-version=3": "but not operatorVersion", "repository=x&name=web": "there is no repository",
 		"name=../web": "package", "name=%2fetc%2fpasswd": "package"} {
 		status, body := r.get(t, "/catalog/package?"+query)
-		if status != http.StatusBadGateway || !strings.Contains(body, want) || strings.Contains(body, "Rights that") {
+		if status != http.StatusNotFound || !strings.Contains(body, want) || strings.Contains(body, "Rights that") {
 			t.Errorf("%s: %d, no %q, or a package is shown", query, status, want)
 		}
 	}
@@ -210,9 +238,52 @@ func TestVerifiedPackage(t *testing.T) {
 	expect(t, body, "Packages of repository signed", "1.0.0")
 	_, body = r.get(t, "/catalog/package?repository=signed&name=web")
 	expect(t, body, "verified</span>, 1 signature", "PackagePolicy production: signed by release")
+	by, err := r.readJudges(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := by.judge(version("a", "db-1.0.0", nil)); got.State != signatureRefused || !strings.Contains(got.Message, "is not signed") {
+		t.Errorf("another package without a signature: %+v", got)
+	}
 	api.Remove(policy)
 	_, body = r.get(t, "/catalog/package?repository=signed&name=web")
 	expect(t, body, "not verified</span>, 1 signature", "no PackagePolicy is for operator")
+	api.Before(func(q apitest.Request) (any, error) {
+		if q.Kind == "ConfigMap" {
+			return nil, apierrors.NewForbidden(configv1alpha1.Resource("configmaps"), "", nil)
+		}
+		return nil, nil
+	})
+	_, body = r.get(t, "/catalog/package?repository=signed&name=web")
+	expect(t, body, "not known</span>, 1 signature", "the settings of kudo, which may require one, cannot be read")
+}
+
+// TestJudgeAll checks that a package is only as good as what it depends on, and that the policies of a namespace count that is known.
+func TestJudgeAll(t *testing.T) {
+	refuses := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "no-db"}}
+	refuses.Spec.Match = configv1alpha1.PolicyMatch{Operators: []string{"db"}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}
+	refuses.Spec.Action = configv1alpha1.RefusePackages
+	api := apitest.Start(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"env": "prod"}}})
+	api.AddKind(configv1alpha1.GroupVersion.WithKind("PackagePolicy"), false)
+	api.Put(refuses)
+	web, db := version("a", "web-1.0.0", nil), version("a", "db-1.0.0", func(ov *v1beta1.OperatorVersion) { ov.Spec.Operator.Name = "db" })
+	for _, tc := range []struct {
+		reason, namespace string
+		versions          []*v1beta1.OperatorVersion
+		want              state
+	}{
+		{"a package that no policy is for", "", []*v1beta1.OperatorVersion{web}, signatureMissing},
+		{"one that a policy refuses somewhere", "", []*v1beta1.OperatorVersion{db}, signatureRefused},
+		{"one that depends on it", "", []*v1beta1.OperatorVersion{db, web}, signatureRefused},
+		{"where the policy does not count", "lab", []*v1beta1.OperatorVersion{db, web}, signatureMissing},
+		{"where it counts", "shop", []*v1beta1.OperatorVersion{db, web}, signatureRefused},
+		{"in a namespace that cannot be read", "none", []*v1beta1.OperatorVersion{db, web}, signatureRefused},
+	} {
+		got := beginOn(t, api, tc.namespace).judgeAll(t.Context(), tc.versions)
+		if got.State != tc.want || len(tc.versions) > 1 && strings.HasPrefix(got.Message, "dependency db: ") != (tc.want == signatureRefused) {
+			t.Errorf("%s: %+v", tc.reason, got)
+		}
+	}
 }
 
 // TestSignatureOf checks which state an OperatorVersion has by its signatures and its condition Verified.
@@ -221,19 +292,25 @@ func TestSignatureOf(t *testing.T) {
 		reason     string
 		signatures []string
 		condition  metav1.ConditionStatus
+		verdict    trust.Reason
+		generation int64
 		want       state
 	}{
-		{"no signature, no policy", nil, "", signatureMissing},
-		{"a signature that no policy has looked at", []string{"s"}, "", signatureUnproven},
-		{"a signature that a policy wants", []string{"s"}, metav1.ConditionTrue, signatureVerified},
-		{"a signature that a policy does not know", []string{"s"}, metav1.ConditionFalse, signatureUnproven},
-		{"no signature where a policy wants one", nil, metav1.ConditionFalse, signatureUnproven},
-		{"no signature where none is required", nil, metav1.ConditionUnknown, signatureMissing},
+		{"no signature, no policy", nil, "", "", 0, signatureMissing},
+		{"a signature that no policy has looked at", []string{"s"}, "", "", 0, signatureUnproven},
+		{"a signature that a policy wants", []string{"s"}, metav1.ConditionTrue, trust.Verified, 0, signatureVerified},
+		{"a signature of older content", []string{"s"}, metav1.ConditionTrue, trust.Verified, 1, signatureUnproven},
+		{"a signature that a policy does not know", []string{"s"}, metav1.ConditionFalse, trust.WrongKey, 0, signatureUnproven},
+		{"content that a policy revokes", []string{"s"}, metav1.ConditionFalse, trust.Revoked, 0, signatureRefused},
+		{"an operator that a policy refuses", nil, metav1.ConditionFalse, trust.Refused, 0, signatureRefused},
+		{"no signature where a policy wants one", nil, metav1.ConditionFalse, trust.NoSignature, 0, signatureUnproven},
+		{"no signature where none is required", nil, metav1.ConditionUnknown, trust.NotRequired, 0, signatureMissing},
 	} {
 		ov := version("a", "web-1.0.0", func(ov *v1beta1.OperatorVersion) {
+			ov.Generation = tc.generation
 			ov.Spec.Provenance = &v1beta1.Provenance{Signatures: tc.signatures}
 			if tc.condition != "" {
-				ov.Status.Conditions = append(ov.Status.Conditions, metav1.Condition{Type: v1beta1.VerifiedCondition, Status: tc.condition, Message: "PackagePolicy p"})
+				ov.Status.Conditions = append(ov.Status.Conditions, metav1.Condition{Type: v1beta1.VerifiedCondition, Status: tc.condition, Reason: string(tc.verdict), Message: "PackagePolicy p"})
 			}
 		})
 		if got := signatureOf(ov); got.State != tc.want || got.Signatures != len(tc.signatures) || (got.Message == "") != (tc.condition == "") {
@@ -263,8 +340,17 @@ func TestHostileRepository(t *testing.T) {
 	for _, index := range []string{"entries: {'<script>': [{name: '<script>', operatorVersion: 1.0.0}]}", "entries: {web: [{name: web, operatorVersion: '" + strings.ReplaceAll(attack, "'", "") + "', description: \"" + attack + "\"}]}",
 		"<script>alert(1)</script>", "entries: {web: {}}"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("apiVersion: v1\n" + index)) }))
-		r.remotes.home = homeWith(t, repository.Repository{Name: "them", URL: server.URL, Username: "ann", Password: "s3cr3t"})
-		for _, path := range []string{"/catalog?repository=them", "/catalog/package?repository=them&name=web", "/catalog?repository=%3Cscript%3E&name=%22%3E%3Cscript%3E"} {
+		r.remotes.home = homeWith(t, repository.Repository{Name: "them", URL: server.URL, Username: "ann", Password: "s3cr3t"}, repository.Repository{Name: "edited", URL: server.URL})
+		file := filepath.Join(r.remotes.home.Dir, "repository", "repositories.yaml")
+		edited, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edited = []byte(strings.Replace(string(edited), "name: edited\n  url: http://", "name: edited\n  url: http://ann:s3cr3t@", 1))
+		if err := os.WriteFile(file, edited, 0o600); err != nil || !strings.Contains(string(edited), "ann:s3cr3t@") {
+			t.Fatal(err, string(edited))
+		}
+		for _, path := range []string{"/catalog?repository=them", "/catalog/package?repository=them&name=web", "/catalog?repository=edited", "/catalog?repository=%3Cscript%3E&name=%22%3E%3Cscript%3E"} {
 			_, body := r.get(t, path)
 			checkHarmless(t, path, body)
 			if strings.Contains(body, "s3cr3t") {
@@ -275,8 +361,8 @@ func TestHostileRepository(t *testing.T) {
 	}
 }
 
-// TestCatalogHangs checks that a repository that does not answer keeps other pages from nothing, and two of the catalog from no more than
-// their time.
+// TestCatalogHangs checks that a repository that does not answer keeps no other page from being shown, that a third page of the catalog says
+// that it must wait, and that who leaves a page gives its place back.
 func TestCatalogHangs(t *testing.T) {
 	hang, release := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang.Done() }))
@@ -298,6 +384,28 @@ func TestCatalogHangs(t *testing.T) {
 	if status, _ := r.get(t, "/instances"); status != http.StatusOK {
 		t.Errorf("another page waits for the repository: %d", status)
 	}
-	cancel() // who leaves a page gives its place back
+	r.remotes.limit = 50 * time.Millisecond // of the pages from now on
+	if status, body := r.get(t, "/catalog"); status != http.StatusServiceUnavailable || !strings.Contains(body, "other pages read repositories") {
+		t.Errorf("a third page: %d", status)
+	}
+	cancel()
 	r.await(t, "both places are free", func() bool { return len(r.remotes.reads) == 0 })
+	if status, body := r.get(t, "/catalog"); status != http.StatusGatewayTimeout || !strings.Contains(body, "did not answer in time") {
+		t.Errorf("a repository that does not answer in time: %d", status)
+	}
+}
+
+// TestMapper checks that a cluster that does not answer keeps no page for ever: the requests that find kinds have no context.
+func TestMapper(t *testing.T) {
+	hang, release := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang.Done() }))
+	t.Cleanup(server.Close)
+	t.Cleanup(release)
+	mapper, err := newMapper(&rest.Config{Host: server.URL}, 10*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mapper.RESTMapping(schema.GroupKind{Group: "x.io", Kind: "Site"}, "v1"); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
+		t.Errorf("the error is %v", err)
+	}
 }

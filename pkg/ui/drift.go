@@ -50,6 +50,9 @@ func (s *Server) driftPage(r *http.Request) screen {
 	out := driftView{Link: p.address}
 	if err := s.withPreviewSlot(r.Context(), func(ctx context.Context) error { return s.readDrift(ctx, p, &out) }); err != nil {
 		out.Problem, v.Status = long(err.Error()), statusOf(err)
+		if out.Command != "" && v.Status == http.StatusNotFound { // the Instance is there
+			v.Status = http.StatusUnprocessableEntity
+		}
 	}
 	v.Form = &fragment{Template: "drift", Data: out}
 	return still(func() view { return v })
@@ -71,18 +74,34 @@ func (s *Server) readDrift(ctx context.Context, p place, out *driftView) error {
 	if t.mask.all {
 		return errors.New("the Instance has too many sensitive values to search the differences for them: use " + out.Command)
 	}
-	for _, reason := range slices.Concat(found.Refused, found.UnknownReasons) {
+	for _, reason := range unknownReasons(found) {
 		out.Unknown = append(out.Unknown, long(t.mask.Text(reason)))
 	}
-	out.Objects = t.differences(found.Objects)
+	out.Objects = t.differences(found.Objects, len(out.Unknown) == 0)
 	out.More = max(0, len(out.Objects)-maxDifferent)
 	out.Objects = out.Objects[:len(out.Objects)-out.More]
 	return nil
 }
 
+// unknownReasons returns why it is not known what plan deploy would change, for children, too.
+func unknownReasons(p *preview.Preview) []string {
+	out := slices.Concat(p.Refused, p.UnknownReasons)
+	for _, run := range p.Runs {
+		if run.Failure != nil {
+			out = append(out, strings.TrimSpace("plan "+run.Plan+" would fail "+run.Failure.Step)+": "+run.Failure.Message)
+		}
+	}
+	for _, child := range p.Children {
+		for _, reason := range unknownReasons(child) {
+			out = append(out, child.Subject+": "+reason)
+		}
+	}
+	return out
+}
+
 // differences returns the objects that plan deploy would change, each with what is known of the client that has changed it; then those that
-// others have changed and that plan deploy leaves as they are.
-func (t *target) differences(objects []preview.Object) []differentObject {
+// others have changed besides. known is set if all is known that plan deploy would change.
+func (t *target) differences(objects []preview.Object, known bool) []differentObject {
 	var out []differentObject
 	left := slices.Clone(t.Instance.Status.Drift)
 	for _, o := range objects {
@@ -95,16 +114,19 @@ func (t *target) differences(objects []preview.Object) []differentObject {
 		for n, f := range one.Fields {
 			one.Fields[n].Path, one.Fields[n].From, one.Fields[n].To = t.mask.Text(f.Path), t.mask.Text(f.From), t.mask.Text(f.To)
 		}
-		known := v1beta1.ObjectDrift{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-		if n := slices.IndexFunc(left, known.IsSameObject); n >= 0 {
+		same := v1beta1.ObjectDrift{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+		if n := slices.IndexFunc(left, same.IsSameObject); n >= 0 {
 			one.Drift = left[n]
 			left = slices.Delete(left, n, n+1)
 		}
 		out = append(out, one)
 	}
+	note := "plan deploy does not change it"
+	if !known {
+		note = "it is not known whether plan deploy changes it"
+	}
 	for _, d := range left {
-		out = append(out, differentObject{Name: d.Kind + " " + strings.TrimPrefix(d.Namespace+"/"+d.Name, "/"), Drift: d,
-			Note: "plan deploy does not change it"})
+		out = append(out, differentObject{Name: d.Kind + " " + strings.TrimPrefix(d.Namespace+"/"+d.Name, "/"), Drift: d, Note: note})
 	}
 	return out
 }

@@ -44,10 +44,18 @@ func TestDriftPage(t *testing.T) {
 	if got := r.api.Get(made); got.Object["data"].(map[string]any)["key"] != "changed-by-mallory" {
 		t.Error("U5: the page has set the object back")
 	}
+	dry := 0
 	for _, request := range r.api.Requests() {
-		if verb, _, _ := strings.Cut(request, " "); !slices.Contains([]string{"get", "list", "watch"}, strings.ToLower(verb)) && strings.Contains(request, "configmaps/one-cm-0") && !strings.Contains(request, "dryRun") {
+		verb, of, _ := strings.Cut(request, " ")
+		switch {
+		case strings.HasSuffix(of, "(dry run)"):
+			dry++
+		case slices.Contains([]string{"create", "patch", "update", "delete"}, verb) && !strings.Contains(of, "Review "):
 			t.Errorf("U5: the page writes: %s", request)
 		}
+	}
+	if dry == 0 {
+		t.Errorf("no dry run is asked for: %v", r.api.Requests())
 	}
 	same, made := drifted("y")
 	same.Status.Drift = nil
@@ -66,6 +74,27 @@ func TestDriftPage(t *testing.T) {
 	}
 }
 
+// TestDriftUnknown checks that the page does not call an Instance as plan deploy writes it, or an object as one that it does not change, if
+// the plan would fail before.
+func TestDriftUnknown(t *testing.T) {
+	i, made := drifted("changed-by-mallory")
+	broken := changeable()
+	gen.Template("first.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ fail \"no license\" }}}\n")(broken)
+	gen.Apply("first", "first.yaml")(broken)
+	gen.Serial("deploy", "first", "cm")(broken)
+	_, body := begin(t, "", i, broken, made).get(t, "/instances/a/one/drift")
+	expect(t, body, "Service a/other", "it is not known whether plan deploy changes it", "What is not known", "plan deploy would fail", "no license")
+	if strings.Contains(body, "plan deploy does not change it") || strings.Contains(body, "Nothing: each object") {
+		t.Error("what is not known is said to be as it should")
+	}
+	i.Status.Drift = nil
+	_, body = begin(t, "", i, broken, made).get(t, "/instances/a/one/drift")
+	expect(t, body, "plan deploy would fail")
+	if strings.Contains(body, "Nothing: each object") {
+		t.Error("an Instance whose plan would fail is said to be without drift")
+	}
+}
+
 // TestDriftSecrets shows U9: what stands in an object is masked where it is a sensitive value, and too many of them show nothing.
 func TestDriftSecrets(t *testing.T) {
 	i, made := drifted("login with s3cr3t-inline and s3cr3t-default")
@@ -76,7 +105,7 @@ func TestDriftSecrets(t *testing.T) {
 	i, made = drifted("s3cr3t")
 	i.Spec.Parameters["PASSWORD"] = strings.Repeat("s3cr3t", maxHidden/6+1)
 	status, body := begin(t, "", i, changeable(), made).get(t, "/instances/a/one/drift")
-	if status == http.StatusOK || strings.Contains(body, "s3cr3t") || !strings.Contains(body, "too many sensitive values") {
+	if status != http.StatusUnprocessableEntity || strings.Contains(body, "s3cr3t") || !strings.Contains(body, "too many sensitive values") {
 		t.Errorf("values that are too many to search for: %d\n%s", status, body)
 	}
 	i, made = drifted(hostile)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -74,13 +73,13 @@ func (s *Server) packagePage(r *http.Request) screen {
 		found, err := findPackage(ctx, from, q, cmp.Or(s.Namespace, "default"))
 		if err == nil {
 			found.fill(&out)
-			out.Signature = judge(ctx, s.client, found.version(), s.Clock.Now())
+			out.Signature = s.judgeAll(ctx, found.versions)
 			out.Rights = found.rights(s.client.RESTMapper())
-			out.Command = installCommand(q.Repository, s.Namespace, out.Operator)
+			out.Command = installCommand(out.Repository, s.Namespace, out.Operator)
 		}
 		return err
 	}); err != nil {
-		out.Problem, v.Status = long(err.Error()), http.StatusBadGateway
+		out.Problem, v.Status = long(err.Error()), statusOfRemote(err)
 	}
 	v.Form = &fragment{Template: "package", Data: out}
 	return still(func() view { return v })
@@ -130,6 +129,7 @@ func (f *foundPackage) version() *v1beta1.OperatorVersion { return f.versions[le
 // fill fills the page with what the package says.
 func (f *foundPackage) fill(out *packageView) {
 	version := f.version()
+	out.Repository, out.Back = f.in.Name, catalogQuery{Repository: f.in.Name}.link(1)
 	out.Operator, out.Source = &f.packages[len(f.packages)-1].Operator, long(f.origin)
 	for _, e := range f.all[:min(len(f.all), maxVersions)] {
 		out.Versions = append(out.Versions, versionChoice{e.OperatorVersion, e.AppVersion, packageLink(f.in.Name, e),
@@ -165,12 +165,7 @@ func installCommand(repository, namespace string, o *operators.OperatorFile) str
 func (f *foundPackage) rights(mapper meta.RESTMapper) rightsView {
 	version := f.version()
 	needed, err := rights.Of(rights.Subject{Namespace: version.Namespace, Name: operators.DefaultInstanceName(version.Spec.Operator.Name),
-		Version: &version.Spec}, rights.Known{Served: mapper.RESTMapping, Versions: func(name string) *v1beta1.OperatorVersionSpec {
-		if n := slices.IndexFunc(f.versions, func(ov *v1beta1.OperatorVersion) bool { return ov.Name == name }); n >= 0 {
-			return &f.versions[n].Spec
-		}
-		return nil
-	}})
+		Version: &version.Spec}, rights.Known{Served: mapper.RESTMapping, Versions: pkginstall.SpecsOf(f.versions).Find})
 	if err != nil {
 		return rightsView{Problem: long(err.Error())}
 	}

@@ -2,10 +2,14 @@ package ui
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
@@ -45,44 +49,84 @@ func signatureOf(ov *v1beta1.OperatorVersion) signatureRow {
 		out.State = signatureUnproven
 	}
 	verified := meta.FindStatusCondition(ov.Status.Conditions, v1beta1.VerifiedCondition)
-	if verified == nil {
+	switch {
+	case verified == nil:
 		return out
-	}
-	switch verified.Status {
-	case metav1.ConditionTrue:
+	case verified.ObservedGeneration != ov.Generation:
+		out.Message = "kudo has not judged the newest content yet"
+		return out
+	case verified.Status == metav1.ConditionTrue:
 		out.State = signatureVerified
-	case metav1.ConditionFalse:
+	case verified.Status == metav1.ConditionFalse && slices.Contains(refusals, trust.Reason(verified.Reason)):
+		out.State = signatureRefused
+	case verified.Status == metav1.ConditionFalse: // a policy may only warn
 		out.State = signatureUnproven
-	case metav1.ConditionUnknown: // no policy asks for signatures
 	}
 	out.Message, out.Since = verified.Message, &verified.LastTransitionTime
 	return out
 }
 
-// judge returns what the policies of the cluster say of a package that is not in the cluster. In which namespace it is going to run is not
-// known, so that each policy counts for all namespaces, as for kubectl kudo package verify.
-func judge(ctx context.Context, c client.Client, version *v1beta1.OperatorVersion, at time.Time) signatureRow {
-	candidate, err := trust.NewCandidate(version, nil)
+// refusals are the reasons for which a package is refused also if a policy only warns of signatures.
+var refusals = []trust.Reason{trust.Refused, trust.Revoked, trust.VersionTooLow, trust.PolicyInvalid, trust.NoPolicy}
+
+// judges are what the verdicts on packages depend on.
+type judges struct {
+	policies []trust.Policy
+	// namespace has the labels of the namespace where the packages are going to run; nil if it is not known.
+	namespace labels.Set
+	// required is set if a package without a policy is refused, as long as known is set.
+	required, known bool
+	at              time.Time
+}
+
+// judgeAll returns what the policies of the cluster say of a package that is not in the cluster, the last of the OperatorVersions, and of
+// those that it depends on. If the page shows all namespaces, it is not known in which one the package is going to run, so that each policy
+// counts, as for kubectl kudo package verify.
+func (s *Server) judgeAll(ctx context.Context, versions []*v1beta1.OperatorVersion) signatureRow {
+	by, err := s.readJudges(ctx)
+	if err != nil {
+		return signatureRow{State: signatureUnknown, Message: long("the policies of the cluster cannot be read: " + err.Error())}
+	}
+	out := by.judge(versions[len(versions)-1])
+	for _, dependency := range versions[:len(versions)-1] {
+		row := by.judge(dependency)
+		if (row.State == signatureRefused || row.State == signatureUnknown) && row.State.rank < out.State.rank {
+			out.State, out.Message = row.State, "dependency "+dependency.Spec.Operator.Name+": "+row.Message
+		}
+	}
+	return out
+}
+
+// readJudges reads what verdicts depend on, with the rights of the user.
+func (s *Server) readJudges(ctx context.Context) (*judges, error) {
+	objects, err := live.List[configv1alpha1.PackagePolicy](ctx, s.client, "PackagePolicy")
+	if err != nil && !meta.IsNoMatchError(err) { // a cluster without kudo has no policies
+		return nil, err
+	}
+	out := &judges{at: s.Clock.Now()}
+	if in := (&corev1.Namespace{}); s.Namespace != "" && s.client.Get(ctx, client.ObjectKey{Name: s.Namespace}, in) == nil {
+		out.namespace = labels.Set{}
+		maps.Copy(out.namespace, in.Labels)
+	}
+	now, known := kudoinit.ReadSettings(ctx, s.client)
+	out.required, out.known, out.policies = now.RequirePackagePolicy, known, trust.ParsePolicies(objects, out.namespace == nil)
+	return out, nil
+}
+
+// judge returns the verdict on an OperatorVersion.
+func (j *judges) judge(version *v1beta1.OperatorVersion) signatureRow {
+	candidate, err := trust.NewCandidate(version, j.namespace)
 	if err != nil {
 		return signatureRow{State: signatureUnknown, Message: long(err.Error())}
 	}
-	out := signatureRow{Signatures: len(candidate.Signatures)}
-	objects, err := live.List[configv1alpha1.PackagePolicy](ctx, c, "PackagePolicy")
-	if err != nil && !meta.IsNoMatchError(err) { // a cluster without kudo has no policies
-		out.State, out.Message = signatureUnknown, long("the policies of the cluster cannot be read: "+err.Error())
-		return out
-	}
-	now, known := kudoinit.ReadSettings(ctx, c)
-	policies := make([]trust.Policy, len(objects))
-	for i := range objects {
-		objects[i].Spec.Match.NamespaceSelector = nil
-		policies[i] = trust.ParsePolicy(&objects[i])
-	}
-	verdict := trust.Judge(policies, candidate, known && now.RequirePackagePolicy, at)
-	out.Message = long(verdict.Message)
+	verdict := trust.Judge(j.policies, candidate, j.required, j.at)
+	out := signatureRow{Signatures: len(candidate.Signatures), Message: long(verdict.Message)}
 	switch {
 	case !verdict.Allowed:
 		out.State = signatureRefused
+	case verdict.Reason == trust.NoPolicy && !j.known:
+		out.State = signatureUnknown
+		out.Message += ", and the settings of kudo, which may require one, cannot be read"
 	case verdict.Reason == trust.Verified:
 		out.State = signatureVerified
 	case out.Signatures == 0:

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -72,12 +73,12 @@ type Server struct {
 	reads chan struct{}
 	// previews has a value for each preview that is being computed.
 	previews chan struct{}
+	// computeTime bounds each of them.
+	computeTime time.Duration
 	// remotes are the repositories of the user.
 	remotes *remotes
 	// tokens are those of the forms of new Instances.
 	tokens tokens
-	// computeTime bounds each of them.
-	computeTime time.Duration
 	// running is the context of Run; nil before.
 	running context.Context
 }
@@ -90,7 +91,8 @@ const linger = 15 * time.Second
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, details: map[client.ObjectKey]*detail{}, lines: map[client.ObjectKey]line{}, reads: make(chan struct{}, maxReads),
 		previews: make(chan struct{}, maxPreviews), computeTime: computeTime}
-	s.remotes = &remotes{home: o.Home, agent: "kubectl-kudo/" + o.Version, reads: make(chan struct{}, maxRemotes)}
+	s.remotes = &remotes{home: o.Home, agent: "kubectl-kudo/" + o.Version, limit: catalogTime,
+		reads: make(chan struct{}, maxRemotes)}
 	config := rest.CopyConfig(o.Config)
 	config.QPS = -1 // the API server's priority and fairness decides
 	config.WarningHandler = rest.NoWarnings{}
@@ -100,13 +102,14 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	var clientErr, typedErr, dynamicErr, metadataErr error
-	s.client, clientErr = client.New(config, client.Options{Scheme: scheme, HTTPClient: transport})
+	mapper, mapperErr := newMapper(config, mapperTime)
+	s.client, clientErr = client.New(config, client.Options{Scheme: scheme, HTTPClient: transport, Mapper: mapper})
 	s.typed, typedErr = kubernetes.NewForConfigAndClient(config, transport)
 	s.dynamic, dynamicErr = dynamic.NewForConfigAndClient(config, transport)
 	s.metadata, metadataErr = metadata.NewForConfigAndClient(config, transport)
 	own, ownErr := apiutil.RESTClientForGVK(v1beta1.GroupVersion.WithKind("Instance"), true, false, config,
 		serializer.NewCodecFactory(scheme), transport)
-	if err := errors.Join(clientErr, typedErr, dynamicErr, metadataErr, ownErr); err != nil {
+	if err := errors.Join(mapperErr, clientErr, typedErr, dynamicErr, metadataErr, ownErr); err != nil {
 		return nil, err
 	}
 	var instancesErr, versionsErr, installationsErr error
@@ -121,6 +124,20 @@ func New(o Options) (*Server, error) {
 	}
 	s.pages = s.routes()
 	return s, nil
+}
+
+// mapperTime bounds each request by which a mapper finds kinds: such requests have no context.
+const mapperTime = 5 * time.Second
+
+// newMapper returns what finds the kinds of the cluster. Each of its requests ends after a time.
+func newMapper(config *rest.Config, limit time.Duration) (meta.RESTMapper, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = limit
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return apiutil.NewDynamicRESTMapper(config, transport)
 }
 
 // newKudoFeed returns a feed of one of kudo's kinds. It needs no discovery.

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/test/env"
 )
@@ -120,10 +122,7 @@ func checkActs(t *testing.T, e *env.Env) {
 	}
 	act("by kudo-local-admin with kubectl kudo ui")
 	checkInstall(t, e, b)
-	checkCancel(t, e, func() {
-		preview("cancel")
-		act("CANCELLED")
-	})
+	checkCancel(t, e, b, func() { preview("cancel") })
 	checkRetry(t, e, b)
 	preview("uninstall")
 	b.shows("uninstall of Instance default/site")
@@ -137,8 +136,8 @@ func checkActs(t *testing.T, e *env.Env) {
 	})
 }
 
-// checkCancel shows U14 for a plan that waits for pods that a quota refuses: cancel ends it by the page.
-func checkCancel(t *testing.T, e *env.Env, cancel func()) {
+// checkCancel shows U14 for a plan that waits for pods that a quota refuses: the page cancels it. show opens the preview.
+func checkCancel(t *testing.T, e *env.Env, b *tab, show func()) {
 	t.Helper()
 	cluster, err := e.Connect()
 	if err != nil {
@@ -156,15 +155,35 @@ func checkCancel(t *testing.T, e *env.Env, cancel func()) {
 		}
 		return ""
 	})
-	cancel()
+	show()
+	b.do(chromedp.Click("#act button"), chromedp.WaitVisible("#history"))
+	b.until("location.pathname === '/instances/default/site' && /deploy\\s+.?\\s*cancelled/.test(document.getElementById('history').innerText)")
+	if got := run(t, e, 0, "plan", "history", "--instance", "site"); !strings.Contains(got, "CANCELLED") {
+		t.Errorf("U6: the button has not cancelled the plan:\n%s", got)
+	}
 	if err := cluster.Delete(t.Context(), quota); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// checkRetry shows U14 for the Instance that has failed: its plan runs again by the page.
+// checkRetry shows U14 for the Instance that has failed: as long as the Job that has failed is there, the preview says that a retry would fail,
+// and has no button; then its plan runs again by the page.
 func checkRetry(t *testing.T, e *env.Env, b *tab) {
 	t.Helper()
+	b.visit("/instances/default/broken/change")
+	b.do(chromedp.Click("form:has(input[value=retry]) button"), chromedp.WaitVisible("pre.preview"))
+	b.shows("It would fail")
+	if got := b.eval("String(document.querySelector('#act'))"); got != "null" {
+		t.Errorf("U6: a retry that would fail has a button: %s", got)
+	}
+	cluster, err := e.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "broken-report"}}
+	if err := cluster.Delete(t.Context(), failed, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
+	}
 	b.visit("/instances/default/broken/change")
 	b.do(chromedp.Click("form:has(input[value=retry]) button"), chromedp.WaitVisible("#act button"))
 	b.shows("retry of Instance default/broken")

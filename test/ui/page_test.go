@@ -159,11 +159,11 @@ func TestKeyboard(t *testing.T) {
 	_, _, b := start(t, objects()...)
 	b.visit("/instances")
 	var order []string
-	for range 16 {
+	for range 17 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		order = append(order, b.eval("document.activeElement.id || document.activeElement.name || document.activeElement.textContent"))
 	}
-	want := []string{"Skip to the content", "Instances", "Versions", "Shared", "Settings", "theme", "q", "ns", "state-filter", "Filter", "count-0", "count-1", "count-2", "instances-scroll", "i-default/site", "i-default/web"}
+	want := []string{"Skip to the content", "Instances", "Versions", "Catalog", "Shared", "Settings", "theme", "q", "ns", "state-filter", "Filter", "count-0", "count-1", "count-2", "instances-scroll", "i-default/site", "i-default/web"}
 	if strings.Join(order, "|") != strings.Join(want, "|") {
 		t.Errorf("the order of the keyboard is %v, want %v", order, want)
 	}
