@@ -296,6 +296,15 @@ e2e-release: ## Build a snapshot for this machine only, which the suites on real
 reproduce: ## Build the release VERSION anew, without any cache, and compare it with the checksums in SUMS; takes IMAGE and URL as release does.
 	@hack/reproduce.sh "$(VERSION)" "$(SUMS)" "$(IMAGE)" "$(URL)" "$(CATALOG_URL)" "$(VULNDB)"
 
+.PHONY: publish
+publish: ## Push the image of the release VERSION to IMAGE, if its files are those of another machine, whose checksums are in SUMS; builds nothing. PUBLISH_FLAGS are flags of kubectl kudo image push.
+	@hack/publish.sh "dist/release/$(VERSION)" "$(SUMS)" "$(IMAGE)" $(PUBLISH_FLAGS)
+
+.PHONY: outdated
+outdated: ## Fail if the CA roots in the manager are older than 90 days, and list newer versions of the required modules.
+	@go list -m -u -f '{{if and .Update (not .Indirect)}}{{.Path}} {{.Version}}: {{.Update.Version}} is newer{{end}}' all
+	@hack/outdated.sh
+
 .PHONY: clean
 clean: ## Delete bin/, dist/ and the cached control plane.
 	@rm -rf $(BIN) dist $(LOCAL_CACHE)
