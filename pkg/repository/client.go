@@ -178,6 +178,15 @@ func (e *FetchError) Error() string { return e.URL + ": " + e.Err.Error() }
 // Unwrap implements what errors.Is and errors.As ask for.
 func (e *FetchError) Unwrap() error { return e.Err }
 
+// statusError is an answer that is not what was asked for.
+type statusError struct {
+	code   int
+	status string
+}
+
+// Error implements error.
+func (e *statusError) Error() string { return "the server answers " + e.status }
+
 // errNotModified says that what is known already is up to date.
 var errNotModified = errors.New("not modified")
 
@@ -226,10 +235,10 @@ func (c *Client) request(ctx context.Context, u *url.URL, limit int64, asStored 
 	case response.StatusCode == http.StatusNotModified && known != validators{}:
 		return nil, known, errNotModified
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
-		return nil, validators{}, fmt.Errorf("the server answers %s: credentials are given to kubectl kudo repo add by --username and "+
-			"--password-stdin, or --token-stdin", response.Status)
+		return nil, validators{}, fmt.Errorf("%w: credentials are given to kubectl kudo repo add by --username and "+
+			"--password-stdin, or --token-stdin", &statusError{response.StatusCode, response.Status})
 	case response.StatusCode != http.StatusOK:
-		return nil, validators{}, fmt.Errorf("the server answers %s", response.Status)
+		return nil, validators{}, &statusError{response.StatusCode, response.Status}
 	case response.ContentLength > limit:
 		return nil, validators{}, fmt.Errorf("has %d bytes, more than the %d allowed", response.ContentLength, limit)
 	}

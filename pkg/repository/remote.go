@@ -261,6 +261,7 @@ func (s *Remote) readArchive(r Repository, e *Entry, u *url.URL, packed []byte) 
 			r.Name, redactURL(u), o.Name, o.AppVersion, o.OperatorVersion, e.Name, e.AppVersion, e.OperatorVersion)
 	}
 	found.repository = r.Name
+	found.signatures = func(ctx context.Context) (Signatures, error) { return s.signaturesBeside(ctx, r, u) }
 	return found, nil
 }
 
@@ -340,6 +341,7 @@ func (s *Remote) atURL(ctx context.Context, r Request, from *Found) (*Found, err
 		return nil, err
 	}
 	found.repository = r.Repository
+	found.signatures = func(ctx context.Context) (Signatures, error) { return s.signaturesBeside(ctx, repository, u) }
 	if from != nil {
 		found.repository = from.repository
 	}

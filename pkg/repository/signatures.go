@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -173,15 +175,23 @@ func ReadSignatures(archive string) ([][]byte, error) {
 	return out, nil
 }
 
-// readLines returns the signatures in a file, one a line.
-func readLines(file string) (out [][]byte, err error) {
-	data, err := readBounded(file, maxSignatures*(artifact.MaxSignature+1))
+// maxSignatureFile bounds a file of signatures, in bytes.
+const maxSignatureFile = maxSignatures * (artifact.MaxSignature + 1)
+
+// readLines returns the signatures in a file, one a line; none if there is no file.
+func readLines(file string) ([][]byte, error) {
+	data, err := readBounded(file, maxSignatureFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	return parseLines(data)
+}
+
+// parseLines returns the signatures in the content of a file, one a line.
+func parseLines(data []byte) (out [][]byte, err error) {
 	number := 0
 	for line := range bytes.Lines(data) {
 		number++
@@ -196,6 +206,37 @@ func readLines(file string) (out [][]byte, err error) {
 		}
 	}
 	return out, nil
+}
+
+// signaturesBeside reads the signatures in the file beside an archive of a repository, within signaturesTimeout; none if there is no file.
+func (s *Remote) signaturesBeside(ctx context.Context, r Repository, archive *url.URL) (Signatures, error) {
+	o, err := s.connect(r)
+	if err != nil {
+		return Signatures{}, err
+	}
+	at := *archive
+	at.Path, at.RawPath = at.Path+SignaturesSuffix, ""
+	bounded, cancel := context.WithTimeout(ctx, signaturesTimeout)
+	defer cancel()
+	data, _, err := o.client.get(bounded, &at, maxSignatureFile, true, validators{})
+	if isAbsent(err) {
+		return Signatures{}, nil
+	}
+	if err != nil {
+		return Signatures{}, err
+	}
+	bundles, err := parseLines(data)
+	if err != nil {
+		return Signatures{}, fmt.Errorf("%s: %w", redactURL(&at), err)
+	}
+	return Signatures{Bundles: bundles}, nil
+}
+
+// isAbsent reports whether an error says that there is no file. Some servers answer 403 to who may not list the folder.
+func isAbsent(err error) bool {
+	var status *statusError
+	return errors.Is(err, fs.ErrNotExist) || errors.As(err, &status) &&
+		(status.code == http.StatusNotFound || status.code == http.StatusGone || status.code == http.StatusForbidden)
 }
 
 // FormatSignatures returns the content of a file that ReadSignatures reads.

@@ -327,3 +327,56 @@ func TestSignatureFiles(t *testing.T) {
 		t.Error("a folder is read")
 	}
 }
+
+// TestSignaturesBeside checks S17 for repositories of archives: an installation takes the signatures in the file beside an archive, asks for
+// no more than that file, and warns if it cannot be read, but not if there is none.
+func TestSignaturesBeside(t *testing.T) {
+	s := serve(t, false, map[string]map[string]string{"web": files("web")})
+	answer := func(status int, text string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, SignaturesSuffix) {
+				return false
+			}
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(text))
+			return true
+		}
+	}
+	for _, tc := range []struct {
+		reason   string
+		spoil    func(http.ResponseWriter, *http.Request) bool
+		want     int
+		warnings int
+	}{
+		{"no file", nil, 0, 0},
+		{"no file, in the words of a server that lists nothing", answer(http.StatusForbidden, ""), 0, 0},
+		{"two signatures", answer(http.StatusOK, "{\"a\":1}\n{\"b\":2}\n"), 2, 0},
+		{"no signatures", answer(http.StatusOK, "\n"), 0, 0},
+		{"a page instead of signatures", answer(http.StatusOK, "<html>"), 0, 1},
+		{"a server with an error", answer(http.StatusInternalServerError, ""), 0, 1},
+		{"more than there may be", answer(http.StatusOK, strings.Repeat("{}\n", maxSignatures+1)), 0, 1},
+		{"more bytes than there may be", answer(http.StatusOK, strings.Repeat(" ", maxSignatureFile+1)), 0, 1},
+	} {
+		for _, name := range []string{"web", s.URL + "/repo/web.tgz"} {
+			s.spoil = tc.spoil
+			source := NewRemote(configured(t, Repository{Name: "r", URL: s.URL + "/repo"}), 0, nil)
+			chain := Chain{source}
+			found, err := chain.Resolve(t.Context(), Request{Name: name})
+			if err != nil {
+				t.Fatal(tc.reason, err)
+			}
+			s.seen()
+			packages, err := chain.WithDependencies(t.Context(), found)
+			if err := errors.Join(err, source.Close()); err != nil {
+				t.Fatal(tc.reason, err)
+			}
+			got := 0
+			if p := packages[0].Provenance; p != nil {
+				got = len(p.Signatures)
+			}
+			if seen := s.seen(); got != tc.want || len(packages[0].Warnings) != tc.warnings || len(seen) != 1 || seen[0] != "web.tgz"+SignaturesSuffix {
+				t.Errorf("%s, %s: %d signatures, the warnings %v, and the requests %v", tc.reason, name, got, packages[0].Warnings, seen)
+			}
+		}
+	}
+}
