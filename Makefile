@@ -7,7 +7,7 @@ BIN := $(CURDIR)/bin
 # Programs, tests and tools are built in one way, so that they share what is built, also with another checkout: each variant of Kubernetes'
 # packages takes minutes.
 export CGO_ENABLED := 0
-# go.mod names the version of Go: one that is older fetches it, also where its settings keep it from that.
+# go.mod names the version of Go: an older one fetches it, also where it is set to GOTOOLCHAIN=local, as in some images.
 export GOTOOLCHAIN := $(patsubst local,auto,$(shell go env GOTOOLCHAIN))
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 
@@ -141,7 +141,7 @@ LONGEST := ./test/faults ./test/upgrade ./test/integration ./test/installplan ./
 
 # kuttl comes from others. Where its module cannot be had, the specs that need kuttl are skipped.
 KUTTL_VERSION := v0.22.0
-KUTTL = $(LOCAL_CACHE)/kuttl-$(KUTTL_VERSION)-$(shell { cat hack/kuttl.sh; go version; } | sha256sum | cut -c1-8)
+KUTTL = $(LOCAL_CACHE)/kuttl-$(KUTTL_VERSION)-$(shell { cat hack/kuttl.sh; GOTOOLCHAIN=$(GOTOOLCHAIN) go version; } | sha256sum | cut -c1-8)
 
 .PHONY: kuttl
 kuttl: ## Build kuttl, which runs suites beside our own runner, into bin/, unless it is in the cache.
@@ -176,7 +176,7 @@ counts: ## Record how many tests each package has run last, for make test to com
 	@go run ./hack/testcount -write $(wildcard $(UNIT_RESULTS) $(SUITE_RESULTS) $(RESULTS)/e2e.json)
 
 # The servers of another Kubernetes are kept in the cache, by their modules.
-SERVERS = $(LOCAL_CACHE)/kubernetes-$(VERSION)-$(shell { cat hack/kubernetes/$(VERSION)/go.*; go version; } 2>/dev/null | sha256sum | cut -c1-16)
+SERVERS = $(LOCAL_CACHE)/kubernetes-$(VERSION)-$(shell { cat hack/kubernetes/$(VERSION)/go.*; GOTOOLCHAIN=$(GOTOOLCHAIN) go version; } 2>/dev/null | sha256sum | cut -c1-16)
 
 .PHONY: kubernetes-servers
 kubernetes-servers: ## Build the servers of Kubernetes VERSION, such as 1.30, unless they are in the cache, and print their folder.
@@ -301,8 +301,8 @@ publish: ## Push the image of the release VERSION to IMAGE, if its files are tho
 	@hack/publish.sh "dist/release/$(VERSION)" "$(SUMS)" "$(IMAGE)" $(PUBLISH_FLAGS)
 
 .PHONY: outdated
-outdated: ## Fail if the CA roots in the manager are older than 90 days, and list newer versions of the required modules.
-	@go list -m -u -f '{{if and .Update (not .Indirect)}}{{.Path}} {{.Version}}: {{.Update.Version}} is newer{{end}}' all
+outdated: ## Fail if the CA roots in the manager are older than 90 days, and list newer versions of the modules that go.mod requires.
+	@go list -m -u -f '{{with .Update}}{{.Path}} {{.Version}} is newer{{end}}' $$(awk '/^\t.* v[0-9]/ && !/indirect/ {print $$1}' go.mod)
 	@hack/outdated.sh
 
 .PHONY: clean

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -38,7 +39,7 @@ func (r *release) build(p platform, command, file string, variables map[string]s
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", file, "./cmd/"+command)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.system, "GOARCH="+p.processor, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=",
-		"GOENV=off", "GOEXPERIMENT=", "GOTOOLCHAIN=local", "GOWORK=off")
+		"GOENV=off", "GOEXPERIMENT=", "GOTOOLCHAIN="+runtime.Version(), "GOWORK=off") // another go may be first in PATH
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s for %s: %w: %s", command, p, err, out)
 	}
