@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
@@ -91,8 +93,8 @@ func (k *kinds) find(gvk schema.GroupVersionKind) resource {
 		switch {
 		case err == nil:
 			return resource{mapping.Resource.Group, mapping.Resource.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
-		case !meta.IsNoMatchError(err):
-			k.served = nil // a cluster that does not answer is not asked again
+		case !meta.IsNoMatchError(err) && !errors.As(err, new(*apiutil.ErrResourceDiscoveryFailed)):
+			k.served = nil // a cluster that does not answer is not asked again; a group that is down is no reason for the others
 		}
 	}
 	k.guessed[fmt.Sprintf("kind %s of %s is not known here: it is taken as namespaced, with the resource %s", gvk.Kind, gvk.GroupVersion(),
