@@ -37,6 +37,8 @@ type Candidate struct {
 	Signatures []string
 	// Namespace holds the labels of the namespace in which the package runs.
 	Namespace labels.Set
+	// Anywhere is set if it is not known in which namespace the package is going to run. Each policy counts then that does in some namespace.
+	Anywhere bool
 	// UnpinnedTarball says which CRD tarball the signatures do not cover, and the remedy; empty if there is none.
 	UnpinnedTarball string
 }
@@ -75,7 +77,7 @@ type Verdict struct {
 // Judge decides whether a package may run at a time. All policies that apply must be met, and no policy that matches may have revoked the
 // content. Without a policy the package may run, unless policies are required.
 func Judge(policies []Policy, c Candidate, required bool, now time.Time) Verdict {
-	matches := matching(policies, c.Package.Name, c.Namespace)
+	matches := matching(policies, c)
 	if len(matches) == 0 {
 		v := Verdict{Allowed: !required, Reason: NoPolicy, Message: "no PackagePolicy is for operator " + quote(c.Package.Name)}
 		if required {
@@ -91,7 +93,7 @@ func Judge(policies []Policy, c Candidate, required bool, now time.Time) Verdict
 	}
 	sum := Verdict{Allowed: true, Reason: NotRequired}
 	var messages []string
-	for _, p := range applying(matches, c.Package.Name) {
+	for _, p := range applying(matches, c) {
 		v := p.judge(c, now)
 		if !v.Allowed {
 			return v

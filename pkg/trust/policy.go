@@ -59,16 +59,11 @@ func ParsePolicy(object *configv1alpha1.PackagePolicy) Policy {
 	return p
 }
 
-// ParsePolicies reads policies. If anywhere is set, each of them is for all namespaces, since it is not known in which one a package is
-// going to run.
-func ParsePolicies(objects []configv1alpha1.PackagePolicy, anywhere bool) []Policy {
+// ParsePolicies reads policies.
+func ParsePolicies(objects []configv1alpha1.PackagePolicy) []Policy {
 	out := make([]Policy, len(objects))
 	for i := range objects {
-		object := objects[i]
-		if anywhere {
-			object.Spec.Match.NamespaceSelector = nil
-		}
-		out[i] = ParsePolicy(&object)
+		out[i] = ParsePolicy(&objects[i])
 	}
 	return out
 }
@@ -178,10 +173,10 @@ func (p Policy) specificity(operator string) int {
 	return best
 }
 
-// matching returns the policies that match an operator in a namespace of these labels.
-func matching(policies []Policy, operator string, namespace labels.Set) (out []Policy) {
+// matching returns the policies that match a candidate.
+func matching(policies []Policy, c Candidate) (out []Policy) {
 	for _, p := range policies {
-		if p.specificity(operator) >= 0 && p.selector.Matches(namespace) {
+		if p.specificity(c.Package.Name) >= 0 && (c.Anywhere || p.selector.Matches(c.Namespace)) {
 			out = append(out, p)
 		}
 	}
@@ -189,16 +184,17 @@ func matching(policies []Policy, operator string, namespace labels.Set) (out []P
 }
 
 // applying returns the policies that count of those that match: the ones with the most specific name, and those whose patterns cannot be
-// read. A selector of namespaces makes a policy no more specific.
-func applying(matches []Policy, operator string) (out []Policy) {
+// read. A selector of namespaces makes a policy no more specific. If the namespace is not known, a more specific policy takes the place of
+// others only if it is for all namespaces.
+func applying(matches []Policy, c Candidate) (out []Policy) {
 	best := 0
 	for _, p := range matches {
-		if !p.unreadable {
-			best = max(best, p.specificity(operator))
+		if !p.unreadable && (!c.Anywhere || p.selector.Empty()) {
+			best = max(best, p.specificity(c.Package.Name))
 		}
 	}
 	for _, p := range matches {
-		if p.unreadable || p.specificity(operator) == best {
+		if p.unreadable || p.specificity(c.Package.Name) >= best {
 			out = append(out, p)
 		}
 	}

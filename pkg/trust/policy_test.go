@@ -190,6 +190,38 @@ func TestJudgeTarball(t *testing.T) {
 	}
 }
 
+// TestJudgeAnywhere checks that a package whose namespace is not known must meet each policy that counts in some namespace, and no other one.
+func TestJudgeAnywhere(t *testing.T) {
+	a := newP256(t)
+	dev := &metav1.LabelSelector{MatchLabels: map[string]string{"env": "dev"}}
+	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near"}}}
+	policyOf := func(name string, action configv1alpha1.PolicyAction, operators []string, in *metav1.LabelSelector) Policy {
+		p := policy(name, nil, a)
+		p.Spec.Action, p.Spec.Match.Operators, p.Spec.Match.NamespaceSelector = action, operators, in
+		if action != configv1alpha1.RequireSignatures {
+			p.Spec.Authorities = nil
+		}
+		return ParsePolicy(p)
+	}
+	all := policyOf("all", configv1alpha1.RequireSignatures, nil, nil)
+	for _, tc := range []struct {
+		reason   string
+		policies []Policy
+		want     Reason
+	}{
+		{"one for all", []Policy{all}, NoSignature},
+		{"a more specific one that allows it where it is for development", []Policy{all, policyOf("dev", configv1alpha1.AllowPackages, []string{"postgres"}, dev)}, NoSignature},
+		{"a more specific one that allows it everywhere", []Policy{all, policyOf("postgres", configv1alpha1.AllowPackages, []string{"postgres"}, nil)}, NotRequired},
+		{"a more specific one that refuses it in some namespace", []Policy{policyOf("postgres", configv1alpha1.AllowPackages, []string{"postgres*"}, nil), policyOf("dev", configv1alpha1.RefusePackages, []string{"postgres"}, dev)}, Refused},
+		{"a selector that cannot be read", []Policy{policyOf("broken", configv1alpha1.AllowPackages, nil, broken)}, PolicyInvalid},
+		{"another operator", []Policy{policyOf("other", configv1alpha1.RefusePackages, []string{"other"}, nil)}, NoPolicy},
+	} {
+		if got := Judge(tc.policies, Candidate{Package: inCluster(), Anywhere: true}, false, now); got.Reason != tc.want {
+			t.Errorf("%s: %+v, want %s", tc.reason, got, tc.want)
+		}
+	}
+}
+
 // FuzzPolicy checks that a policy of any content says what is wrong with it, and that one with an error allows nothing that it matches.
 func FuzzPolicy(f *testing.F) {
 	for _, seed := range []string{`{"action":"Require"}`, `{"action":"Allow","match":{"operators":["*"]}}`, `{"action":"Warn","authorities":[{"name":"a","key":{"publicKey":"x"}}]}`,
@@ -203,7 +235,7 @@ func FuzzPolicy(f *testing.F) {
 		}
 		p := ParsePolicy(object)
 		got := Judge([]Policy{p}, Candidate{Package: inCluster(), Signatures: []string{"{}"}}, false, now)
-		if p.Err() != nil && len(matching([]Policy{p}, "postgres", nil)) > 0 && got.Allowed {
+		if p.Err() != nil && len(matching([]Policy{p}, Candidate{Package: inCluster()})) > 0 && got.Allowed {
 			t.Errorf("%s: a policy that cannot be used allows: %+v", spec, got)
 		}
 	})

@@ -12,9 +12,11 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -154,12 +156,31 @@ func TestPackagePage(t *testing.T) {
 	if _, body = r.get(t, "/catalog/package?repository=ours&name=web"); !strings.Contains(body, "<strong>1.10.0</strong>") {
 		t.Error("without a version, the highest one is not shown")
 	}
-	for query, want := range map[string]string{"name=none": "has no such package", "": "names no package", "name=web&operator-version=3": "but not operatorVersion", "repository=x&name=web": "there is no repository",
+	for query, want := range map[string]string{"name=none": "has no package none", "": "names no package", "name=web&operator-version=3": "has no package web 3", "repository=x&name=web": "there is no repository", "name=web&operator-version=1.0.0&app-version=2": "has no package web 1.0.0",
 		"name=../web": "package", "name=%2fetc%2fpasswd": "package"} {
 		status, body := r.get(t, "/catalog/package?"+query)
 		if status != http.StatusNotFound || !strings.Contains(body, want) || strings.Contains(body, "Rights that") {
 			t.Errorf("%s: %d, no %q, or a package is shown", query, status, want)
 		}
+	}
+}
+
+// TestPackageElsewhere checks that the address of the page leads to packages of the repositories of the user only: a URL in it is not asked.
+func TestPackageElsewhere(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer server.Close()
+	r := begin(t, "")
+	r.remotes.home = repositoryOf(t, packaged("web", "1.0.0", ""))
+	file := strings.TrimSuffix(r.remotes.home.Dir, "/")
+	for _, name := range []string{server.URL + "/x.tgz", "file://" + file + "/x.tgz", "oci://" + strings.TrimPrefix(server.URL, "http://") + "/x:1", "layout:" + file + "/x", "./web", "web/../web"} {
+		status, body := r.get(t, "/catalog/package?repository=ours&name="+url.QueryEscape(name))
+		if status != http.StatusNotFound || !strings.Contains(body, "repository ours has no package") {
+			t.Errorf("%s: %d\n%s", name, status, body)
+		}
+	}
+	if asked.Load() > 0 {
+		t.Error("another host was asked")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -109,11 +110,21 @@ func findPackage(ctx context.Context, from *repository.Remote, q catalogQuery, n
 	if out.all, err = from.Versions(ctx, out.in, q.Name); err != nil {
 		return nil, err
 	}
+	exact := func(e repository.Entry) bool {
+		return q.OperatorVersion == "" || e.OperatorVersion == q.OperatorVersion && e.AppVersion == q.AppVersion
+	}
+	if !slices.ContainsFunc(out.all, exact) { // what is no name of a package there, such as a URL, is not looked for elsewhere
+		return nil, fmt.Errorf("repository %s has no package %s %s", out.in.Name, q.Name, q.OperatorVersion)
+	}
 	chain := repository.Chain{from}
 	found, err := chain.Resolve(ctx, repository.Request{Name: q.Name, Repository: out.in.Name, OperatorVersion: q.OperatorVersion,
 		AppVersion: q.AppVersion})
 	if err != nil {
 		return nil, err
+	}
+	if o := found.Package.Operator; !exact(repository.Entry{OperatorVersion: o.OperatorVersion, AppVersion: o.AppVersion}) {
+		return nil, fmt.Errorf("repository %s has package %s %s with and without an appVersion: install it by the address of its archive",
+			out.in.Name, q.Name, q.OperatorVersion)
 	}
 	out.origin = found.Origin
 	if out.packages, err = chain.WithDependencies(ctx, found); err != nil {

@@ -109,7 +109,7 @@ func (s *Server) readJudges(ctx context.Context) (*judges, error) {
 		maps.Copy(out.namespace, in.Labels)
 	}
 	now, known := kudoinit.ReadSettings(ctx, s.client)
-	out.required, out.known, out.policies = now.RequirePackagePolicy, known, trust.ParsePolicies(objects, out.namespace == nil)
+	out.required, out.known, out.policies = now.RequirePackagePolicy, known, trust.ParsePolicies(objects)
 	return out, nil
 }
 
@@ -119,6 +119,7 @@ func (j *judges) judge(version *v1beta1.OperatorVersion) signatureRow {
 	if err != nil {
 		return signatureRow{State: signatureUnknown, Message: long(err.Error())}
 	}
+	candidate.Anywhere = j.namespace == nil
 	verdict := trust.Judge(j.policies, candidate, j.required, j.at)
 	out := signatureRow{Signatures: len(candidate.Signatures), Message: long(verdict.Message)}
 	switch {

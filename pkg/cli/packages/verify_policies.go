@@ -81,11 +81,11 @@ func (o *verifyOptions) judgeFile(ctx context.Context, name string) ([]policyVer
 	if err != nil {
 		return nil, err
 	}
-	c := trust.Candidate{Package: found.pkg, UnpinnedTarball: found.unpinned}
+	c := trust.Candidate{Package: found.pkg, UnpinnedTarball: found.unpinned, Anywhere: true}
 	for _, b := range found.bundles {
 		c.Signatures = append(c.Signatures, string(b))
 	}
-	verdict := judge(found.name, c, trust.ParsePolicies(objects, true), o.env.Now())
+	verdict := judge(found.name, c, trust.ParsePolicies(objects), o.env.Now())
 	if found.incomplete != nil && verdict.Verdict != string(trust.Verified) {
 		return nil, fmt.Errorf("not all signatures of %s were read, and the verdict without them is %s: %w", found.name, verdict.Verdict,
 			found.incomplete)
@@ -114,7 +114,7 @@ func (o *verifyOptions) judgeInstalled(ctx context.Context, name string) ([]poli
 	if err != nil {
 		return nil, err
 	}
-	verdicts, known, policies := []policyVerdict{}, map[string]labels.Set{}, trust.ParsePolicies(objects, false)
+	verdicts, known, policies := []policyVerdict{}, map[string]labels.Set{}, trust.ParsePolicies(objects)
 	for i := range versions {
 		ov := &versions[i]
 		if _, read := known[ov.Namespace]; !read {
@@ -160,7 +160,7 @@ func judge(name string, c trust.Candidate, policies []trust.Policy, now time.Tim
 
 // readPolicies reads a file of PackagePolicies. A field that is not known is an error, since it could narrow what the policy allows.
 func readPolicies(file string) ([]configv1alpha1.PackagePolicy, error) {
-	data, err := readBounded(file, maxPolicies)
+	data, err := command.ReadBounded(file, maxPolicies)
 	if err != nil {
 		return nil, fmt.Errorf("--policy: %w", err)
 	}
