@@ -17,6 +17,7 @@ import (
 
 	"kudo.dev/kudo/pkg/atomicfile"
 	"kudo.dev/kudo/pkg/registry"
+	"kudo.dev/kudo/pkg/trust"
 )
 
 // CatalogName is the name of the repository that is used if the user has configured none: the catalog of kudo.
@@ -66,6 +67,8 @@ type Repository struct {
 	CAFile string `json:"caFile,omitempty"`
 	// TokenHosts issue the tokens of a registry, and get its credentials.
 	TokenHosts []string `json:"tokenHosts,omitempty"`
+	// Key is the public key in PEM that must have signed the index. If empty, the index needs no signature.
+	Key string `json:"key,omitempty"`
 }
 
 // IsRegistry reports whether the repository is a registry, or a folder that stands for one. It has no list of packages.
@@ -93,6 +96,9 @@ func (r Repository) Validate() error {
 	}
 	if r.IsRegistry() {
 		return r.validateRegistry()
+	}
+	if _, err := r.publicKey(); err != nil {
+		return err
 	}
 	u, err := parseURL(r.URL)
 	if err != nil {
@@ -123,12 +129,27 @@ func (r Repository) validateCredentials() error {
 func (r Repository) validateRegistry() error {
 	place, err := Within(r.URL, "name", "")
 	switch {
+	case r.Key != "":
+		return fmt.Errorf("repository %s: a registry has no index that a key could have signed: policies judge the signatures of its packages",
+			r.Name)
 	case err != nil:
 		return fmt.Errorf("repository %s: %w", r.Name, err)
 	case place.IsFolder() && (r.Password != "" || r.Token != "" || r.CAFile != "" || len(r.TokenHosts) > 0):
 		return fmt.Errorf("repository %s: a folder of this disk takes no credentials and certificates", r.Name)
 	}
 	return nil
+}
+
+// publicKey returns the key that must have signed the index; nil if the index needs no signature.
+func (r Repository) publicKey() (*trust.PublicKey, error) {
+	if r.Key == "" {
+		return nil, nil
+	}
+	key, err := trust.ParsePublicKey([]byte(r.Key))
+	if err != nil {
+		return nil, fmt.Errorf("key of repository %s: %w", r.Name, err)
+	}
+	return key, nil
 }
 
 // readable fails if credentials would go over the network in clear.
@@ -247,17 +268,26 @@ func (h Home) Load() (*Repositories, error) {
 // lockRetry is how often a lock that another process holds is tried.
 const lockRetry = 20 * time.Millisecond
 
-// Change changes which repositories there are. Processes that do so at the same time wait for one another; nothing is
-// written if change returns an error.
-func (h Home) Change(ctx context.Context, change func(*Repositories) error) (err error) {
+// lock locks the folder of the repositories. The caller unlocks it.
+func (h Home) lock(ctx context.Context) (unlock func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(h.file()), 0o700); err != nil {
-		return fmt.Errorf("repositories: %w", err)
+		return nil, fmt.Errorf("repositories: %w", err)
 	}
 	lock := flock.New(h.file()+".lock", flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
-		return fmt.Errorf("locking %s: %w", lock.Path(), err)
+		return nil, fmt.Errorf("locking %s: %w", lock.Path(), err)
 	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	return lock.Unlock, nil
+}
+
+// Change changes which repositories there are. Processes that do so at the same time wait for one another; nothing is
+// written if change returns an error.
+func (h Home) Change(ctx context.Context, change func(*Repositories) error) (err error) {
+	unlock, err := h.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	list, err := h.Load()
 	if err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"kudo.dev/kudo/operators/archive"
 	"kudo.dev/kudo/pkg/registry"
 )
@@ -22,12 +24,16 @@ type Remote struct {
 	// Registry says how registries are reached that a user names.
 	Registry registry.Options
 
-	home Home
+	home  Home
+	clock clock.PassiveClock
 	// warn prints a warning for the user, for example that an archive could not be written to the cache. It may be nil.
 	warn    func(format string, args ...any)
 	timeout time.Duration
-	list    *Repositories
-	open    map[string]*openRepository
+	// signaturesTimeout bounds the request for a file of signatures, and silent has the hosts that did not answer in this time.
+	signaturesTimeout time.Duration
+	silent            map[string]bool
+	list              *Repositories
+	open              map[string]*openRepository
 	// resolved has the references that were pulled, by resolvedKey; last is what was pulled last.
 	resolved map[string]resolved
 	last     *Pulled
@@ -43,7 +49,8 @@ func NewRemote(home Home, timeout time.Duration, warn func(format string, args .
 	if warn == nil {
 		warn = func(string, ...any) {}
 	}
-	return &Remote{home: home, warn: warn, timeout: timeout, open: map[string]*openRepository{}, resolved: map[string]resolved{}}
+	return &Remote{home: home, clock: clock.RealClock{}, warn: warn, timeout: timeout, signaturesTimeout: signaturesTimeout,
+		silent: map[string]bool{}, open: map[string]*openRepository{}, resolved: map[string]resolved{}}
 }
 
 // Close releases files and connections.
@@ -192,6 +199,9 @@ func (s *Remote) readIndex(ctx context.Context, r Repository, client *Client) (*
 	if err != nil {
 		return nil, err
 	}
+	if r.Key != "" {
+		return s.readSignedIndex(ctx, r, u, client)
+	}
 	kept, known, ok := s.cache().loadIndex(r)
 	text, fresh, err := client.get(ctx, u, MaxIndex, false, known)
 	if errors.Is(err, errNotModified) && ok {
@@ -233,12 +243,12 @@ func (s *Remote) fetch(ctx context.Context, r Repository, e *Entry) (*Found, err
 			"keeps the repository makes its index anew by kubectl kudo repo index, which writes digests", r.Name, e.Name, e.OperatorVersion)
 	}
 	var failed error
-	for _, text := range e.URLs {
+	for n, text := range e.URLs {
 		u, err := absolute(r, text)
 		if err == nil {
 			var packed []byte
 			if packed, err = s.archive(ctx, r, u, e.Digest); err == nil {
-				return s.readArchive(r, e, u, packed)
+				return s.readArchive(r, e, n, packed)
 			}
 		}
 		failed = errors.Join(failed, fmt.Errorf("repository %s, package %s %s: %w", r.Name, e.Name, e.OperatorVersion, err))
@@ -249,8 +259,15 @@ func (s *Remote) fetch(ctx context.Context, r Repository, e *Entry) (*Found, err
 	return nil, failed
 }
 
-// readArchive unpacks an archive, and makes sure that it is the package that the index says.
-func (s *Remote) readArchive(r Repository, e *Entry, u *url.URL, packed []byte) (*Found, error) {
+// readArchive unpacks the archive of an entry, which has come from its nth URL, and makes sure that it is the package that the index says.
+func (s *Remote) readArchive(r Repository, e *Entry, n int, packed []byte) (*Found, error) {
+	var all []*url.URL
+	for _, text := range append(e.URLs[n:n+1:n+1], e.URLs...) { // the signatures are most likely beside that one
+		if at, err := absolute(r, text); err == nil && (len(all) == 0 || *at != *all[0]) {
+			all = append(all, at)
+		}
+	}
+	u := all[0]
 	found, err := unpack(packed, e.Name, redactURL(u))
 	if err != nil {
 		return nil, err
@@ -261,7 +278,7 @@ func (s *Remote) readArchive(r Repository, e *Entry, u *url.URL, packed []byte) 
 			r.Name, redactURL(u), o.Name, o.AppVersion, o.OperatorVersion, e.Name, e.AppVersion, e.OperatorVersion)
 	}
 	found.repository = r.Name
-	found.signatures = func(ctx context.Context) (Signatures, error) { return s.signaturesBeside(ctx, r, u) }
+	found.signatures = func(ctx context.Context) (Signatures, error) { return s.signaturesBeside(ctx, r, all) }
 	return found, nil
 }
 
@@ -341,7 +358,9 @@ func (s *Remote) atURL(ctx context.Context, r Request, from *Found) (*Found, err
 		return nil, err
 	}
 	found.repository = r.Repository
-	found.signatures = func(ctx context.Context) (Signatures, error) { return s.signaturesBeside(ctx, repository, u) }
+	found.signatures = func(ctx context.Context) (Signatures, error) {
+		return s.signaturesBeside(ctx, repository, []*url.URL{u})
+	}
 	if from != nil {
 		found.repository = from.repository
 	}

@@ -208,28 +208,58 @@ func parseLines(data []byte) (out [][]byte, err error) {
 	return out, nil
 }
 
-// signaturesBeside reads the signatures in the file beside an archive of a repository, within signaturesTimeout; none if there is no file.
-func (s *Remote) signaturesBeside(ctx context.Context, r Repository, archive *url.URL) (Signatures, error) {
+// signaturesBeside reads the signatures in the file beside an archive of a repository, from the first of its addresses that has one; none
+// if there is no file.
+func (s *Remote) signaturesBeside(ctx context.Context, r Repository, archive []*url.URL) (Signatures, error) {
 	o, err := s.connect(r)
 	if err != nil {
 		return Signatures{}, err
 	}
-	at := *archive
-	at.Path, at.RawPath = at.Path+SignaturesSuffix, ""
-	bounded, cancel := context.WithTimeout(ctx, signaturesTimeout)
+	var failed error
+	for _, u := range archive {
+		at := beside(u)
+		data, err := s.signatureFile(ctx, o.client, at)
+		switch {
+		case isAbsent(err):
+			continue
+		case err != nil:
+			failed = errors.Join(failed, err)
+			continue
+		}
+		bundles, err := parseLines(data)
+		if err != nil {
+			return Signatures{}, fmt.Errorf("%s: %w", redactURL(at), err)
+		}
+		return Signatures{Bundles: bundles}, nil
+	}
+	return Signatures{}, failed
+}
+
+// beside returns the address of the file with the signatures of a file.
+func beside(file *url.URL) *url.URL {
+	at := *file
+	at.Path += SignaturesSuffix
+	if at.RawPath != "" {
+		at.RawPath += SignaturesSuffix
+	}
+	return &at
+}
+
+// signatureFile fetches a file of signatures within signaturesTimeout. A host that does not answer in time is not asked again: an
+// installation may have 200 packages.
+func (s *Remote) signatureFile(ctx context.Context, client *Client, at *url.URL) ([]byte, error) {
+	late := &FetchError{redactURL(at), fmt.Errorf("there was no answer for signatures within %s: try again", s.signaturesTimeout)}
+	if s.silent[origin(at)] {
+		return nil, late
+	}
+	bounded, cancel := context.WithTimeout(ctx, s.signaturesTimeout)
 	defer cancel()
-	data, _, err := o.client.get(bounded, &at, maxSignatureFile, true, validators{})
-	if isAbsent(err) {
-		return Signatures{}, nil
+	data, _, err := client.get(bounded, at, maxSignatureFile, true, validators{})
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		s.silent[origin(at)] = true
+		return nil, late
 	}
-	if err != nil {
-		return Signatures{}, err
-	}
-	bundles, err := parseLines(data)
-	if err != nil {
-		return Signatures{}, fmt.Errorf("%s: %w", redactURL(&at), err)
-	}
-	return Signatures{Bundles: bundles}, nil
+	return data, err
 }
 
 // isAbsent reports whether an error says that there is no file. Some servers answer 403 to who may not list the folder.

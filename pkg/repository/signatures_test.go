@@ -1,14 +1,18 @@
 package repository
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -325,6 +329,65 @@ func TestSignatureFiles(t *testing.T) {
 	}
 	if _, err := ReadSignatures(archive); err == nil {
 		t.Error("a folder is read")
+	}
+}
+
+// TestSignaturesOfMirror checks that signatures are found beside another address of the archive, under addresses with escapes, and that a host
+// that does not answer is asked once.
+func TestSignaturesOfMirror(t *testing.T) {
+	packed := []byte(pack(t, files("web")))
+	hang, release := context.WithCancel(t.Context())
+	asked := map[string]int{}
+	var mu sync.Mutex
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.URL.EscapedPath()]++
+		mu.Unlock()
+		switch r.URL.EscapedPath() {
+		case "/a%2Fb/web.tgz", "/mirror/web.tgz", "/slow/web.tgz":
+			_, _ = w.Write(packed)
+		case "/a%2Fb/web.tgz.sigstore.json", "/signed/web.tgz.sigstore.json":
+			_, _ = w.Write([]byte("{}\n"))
+		case "/slow/web.tgz.sigstore.json", "/slow/other.tgz.sigstore.json":
+			<-hang.Done()
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(release)
+	source := NewRemote(Home{Dir: t.TempDir()}, 0, nil)
+	t.Cleanup(func() { _ = source.Close() })
+	r := Repository{Name: "r", URL: server.URL}
+	found, err := source.Find(t.Context(), Request{Name: server.URL + "/a%2Fb/web.tgz"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := found.Signatures(t.Context()); err != nil || len(got.Bundles) != 1 {
+		t.Errorf("an address with an escape: %d signatures, %v, asked %v", len(got.Bundles), err, asked)
+	}
+	e := &Entry{Name: "web", OperatorVersion: found.Package.Operator.OperatorVersion, AppVersion: found.Package.Operator.AppVersion,
+		Digest: digestOf(packed), URLs: []string{"/none/web.tgz", "/mirror/web.tgz", "/signed/web.tgz"}}
+	if found, err = source.fetch(t.Context(), r, e); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := found.Signatures(t.Context()); err != nil || len(got.Bundles) != 1 || asked["/signed/web.tgz.sigstore.json"] != 1 {
+		t.Errorf("beside another address: %d signatures, %v, asked %v", len(got.Bundles), err, asked)
+	}
+	source.signaturesTimeout = 20 * time.Millisecond
+	e.URLs = []string{"/slow/web.tgz"}
+	if found, err = source.fetch(t.Context(), r, e); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := found.Signatures(t.Context()); err == nil || !strings.Contains(err.Error(), "no answer for signatures within 20ms") {
+			t.Errorf("a host that does not answer: %v", err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if n := asked["/slow/web.tgz.sigstore.json"]; n != 1 {
+		t.Errorf("a host that does not answer is asked %d times", n)
 	}
 }
 

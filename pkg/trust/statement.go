@@ -53,12 +53,12 @@ func (p Package) String() string {
 	return p.Name + " " + p.AppVersion + "_" + p.OperatorVersion
 }
 
-// statement is an in-toto statement with the predicate of a package.
+// statement is an in-toto statement.
 type statement struct {
 	Type          string    `json:"_type"`
 	Subject       []subject `json:"subject"`
 	PredicateType string    `json:"predicateType"`
-	Predicate     predicate `json:"predicate"`
+	Predicate     any       `json:"predicate"`
 }
 
 type subject struct {

@@ -73,15 +73,9 @@ func (a Authority) IsExpired(now time.Time) bool {
 // the signature. It takes any statement over a digest, messages without a statement, subjects of any name, and keys that have ended: these
 // holes are closed here.
 func Verify(data []byte, wanted Package, authority Authority, now time.Time) error {
-	parsed, err := parse(data)
+	said, err := verifyBundle(data, "a package", authority)
 	if err != nil {
-		return refuse(WrongType, "the bundle is no signature of a package: %s", text.Truncate(text.OneLine(err.Error()), maxShown))
-	}
-	said, err := verifySignature(parsed, authority.Key)
-	if err != nil {
-		hint := parsed.GetVerificationMaterial().GetPublicKey().GetHint()
-		return &RefusedError{Reason: WrongKey, Hint: hint, Message: fmt.Sprintf("the bundle says that it is signed by key %s, and key %s of %s "+
-			"does not verify it", quote(hint), authority.Key.Hint(), authority.Name)}
+		return err
 	}
 	if err := checkStatement(said, wanted, authority.Name); err != nil {
 		return err
@@ -91,6 +85,41 @@ func Verify(data []byte, wanted Package, authority Authority, now time.Time) err
 			authority.NotAfter.UTC().Format(time.DateOnly))
 	}
 	return nil
+}
+
+// verifyBundle returns the statement of a bundle that the key of an authority verifies. What the statement says is not looked at.
+func verifyBundle(data []byte, what string, authority Authority) (*in_toto.Statement, error) {
+	parsed, err := parse(data)
+	if err != nil {
+		return nil, refuse(WrongType, "the bundle is no signature of %s: %s", what, text.Truncate(text.OneLine(err.Error()), maxShown))
+	}
+	said, err := verifySignature(parsed, authority.Key)
+	if err != nil {
+		hint := parsed.GetVerificationMaterial().GetPublicKey().GetHint()
+		return nil, &RefusedError{Reason: WrongKey, Hint: hint, Message: fmt.Sprintf("the bundle says that it is signed by key %s, and key %s "+
+			"of %s does not verify it", quote(hint), authority.Key.Hint(), authority.Name)}
+	}
+	return said, nil
+}
+
+// checkType refuses a statement of another type than the wanted one.
+func checkType(said *in_toto.Statement, wanted, what string) error {
+	switch {
+	case said.GetType() != statementType:
+		return refuse(WrongType, "the bundle is a statement in the format %s, which is not known", quote(said.GetType()))
+	case said.GetPredicateType() != wanted:
+		return refuse(WrongType, "the bundle is a statement of type %s, which is no signature of %s", quote(said.GetPredicateType()), what)
+	}
+	return nil
+}
+
+// subjectDigest returns the digest of a subject, sha256:<hex>.
+func subjectDigest(s *in_toto.ResourceDescriptor) (string, error) {
+	encoded := s.GetDigest()["sha256"]
+	if sum, err := hex.DecodeString(encoded); err != nil || len(sum) != 32 || len(s.GetDigest()) != 1 || hex.EncodeToString(sum) != encoded {
+		return "", refuse(WrongType, "subject %s of the signature has no digest of sha256 alone", quote(s.GetName()))
+	}
+	return digestPrefix + encoded, nil
 }
 
 // parse reads a bundle that is signed with a key. All that verifying with a key does not look at is refused: a log entry, a timestamp or
@@ -154,11 +183,8 @@ func verifySignature(parsed *protobundle.Bundle, key *PublicKey) (*in_toto.State
 
 // checkStatement compares what an authority has signed with a package.
 func checkStatement(said *in_toto.Statement, wanted Package, authority string) error {
-	switch {
-	case said.GetType() != statementType:
-		return refuse(WrongType, "the bundle is a statement in the format %s, which is not known", quote(said.GetType()))
-	case said.GetPredicateType() != PredicateType:
-		return refuse(WrongType, "the bundle is a statement of type %s, which is no signature of a package", quote(said.GetPredicateType()))
+	if err := checkType(said, PredicateType, "a package"); err != nil {
+		return err
 	}
 	is := Package{}
 	fields := said.GetPredicate().GetFields()
@@ -183,11 +209,10 @@ func checkSubjects(subjects []*in_toto.ResourceDescriptor, wanted Package, autho
 	}
 	digests := make([]string, len(subjects))
 	for i, s := range subjects {
-		encoded := s.GetDigest()["sha256"]
-		if sum, err := hex.DecodeString(encoded); err != nil || len(sum) != 32 || len(s.GetDigest()) != 1 || hex.EncodeToString(sum) != encoded {
-			return refuse(WrongType, "subject %s of the signature has no digest of sha256 alone", quote(s.GetName()))
+		var err error
+		if digests[i], err = subjectDigest(s); err != nil {
+			return err
 		}
-		digests[i] = digestPrefix + encoded
 	}
 	last := len(subjects) - 1
 	if name := subjects[last].GetName(); name != subjectContent {

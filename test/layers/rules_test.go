@@ -59,7 +59,7 @@ var tree = rules{
 		"operators/artifact":      {"operators", "operators/archive", "operators/content"},
 		"operators/containment":   {"operators", "operators/params", "operators/render"},
 		"pkg/registry":            {"pkg/text"},
-		"pkg/repository":          {"pkg/ocilayout"},
+		"pkg/repository":          {"pkg/ocilayout", "pkg/trust"},
 		"pkg/dryrun":              {"pkg/apply", "pkg/crdcompat"},
 		"pkg/preview":             {"pkg/rights", "pkg/runner"},
 		"pkg/act":                 {"pkg/kudoinit", "pkg/preview", "pkg/rights", "pkg/runner"},

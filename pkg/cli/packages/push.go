@@ -19,12 +19,12 @@ type pushOptions struct {
 	env *command.Env
 
 	registry  command.RegistryFlags
-	keys      keyFlags
+	keys      command.KeyFlags
 	overwrite bool
 }
 
 func newPush(env *command.Env) *cobra.Command {
-	o := &pushOptions{env: env, keys: keyFlags{env: env}}
+	o := &pushOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "push ARCHIVE|DIR oci://HOST/PATH",
 		Short: "Check a package and push it to a registry",
@@ -43,7 +43,7 @@ Credentials are those of docker login. They are sent to the registry only, and t
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1]) },
 	}
 	o.registry.Add(cmd.Flags())
-	o.keys.add(cmd.Flags(), "sign-key")
+	o.keys.Add(env, cmd.Flags(), "sign-key")
 	cmd.Flags().BoolVarP(&o.overwrite, "overwrite", "w", false, "move a tag that has another content")
 	return cmd
 }
@@ -61,7 +61,7 @@ func (o *pushOptions) run(ctx context.Context, name, base string) (err error) {
 	if err != nil {
 		return fmt.Errorf("package %s: %w", name, err)
 	}
-	if o.keys.isSet() { // before anything is pushed
+	if o.keys.IsSet() { // before anything is pushed
 		bundle, err := o.sign(ctx, a)
 		if err != nil {
 			return fmt.Errorf("sign %s: %w", name, err)
@@ -86,7 +86,7 @@ func (o *pushOptions) run(ctx context.Context, name, base string) (err error) {
 
 // sign returns a signature of the artifact by the key of the flags.
 func (o *pushOptions) sign(ctx context.Context, a *artifact.Artifact) ([]byte, error) {
-	signer, err := o.keys.read()
+	signer, err := o.keys.Read()
 	if err != nil {
 		return nil, err
 	}

@@ -21,11 +21,11 @@ type signOptions struct {
 	env *command.Env
 
 	command.RegistryFlags
-	keys keyFlags
+	keys command.KeyFlags
 }
 
 func newSign(env *command.Env) *cobra.Command {
-	o := &signOptions{env: env, keys: keyFlags{env: env}}
+	o := &signOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "sign REFERENCE|ARCHIVE|OPERATORVERSION",
 		Short: "Sign a package",
@@ -46,13 +46,13 @@ of their own.`,
 		Args: command.ExactArgs(1, "one package: oci://HOST/PATH/NAME:TAG, an archive (.tgz), or the name of an OperatorVersion in the cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.keys.add(cmd.Flags(), "key")
+	o.keys.Add(env, cmd.Flags(), "key")
 	o.Add(cmd.Flags())
 	return cmd
 }
 
 func (o *signOptions) run(ctx context.Context, name string) error {
-	signer, err := o.keys.read()
+	signer, err := o.keys.Read()
 	if err != nil {
 		return err
 	}

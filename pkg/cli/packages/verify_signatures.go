@@ -37,7 +37,7 @@ type signatureVerdict struct {
 // verifySignatures prints the signatures of a package with their verdicts, up to the first that is of the key. The error has ExitFailed if
 // none is.
 func (o *verifyOptions) verifySignatures(ctx context.Context, name string) error {
-	key, err := readPublicKey("--key", o.key)
+	key, err := command.ReadPublicKey("--key", o.key)
 	if err != nil {
 		return err
 	}

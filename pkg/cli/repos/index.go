@@ -9,12 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/opencontainers/go-digest"
 	"github.com/spf13/cobra"
 
 	"kudo.dev/kudo/pkg/atomicfile"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/repository"
+	"kudo.dev/kudo/pkg/trust"
 )
 
 type repoIndexOptions struct {
@@ -22,7 +25,12 @@ type repoIndexOptions struct {
 
 	url, urlRepo, merge, mergeRepo string
 	overwrite                      bool
+	keys                           command.KeyFlags
+	valid                          time.Duration
 }
+
+// validIndex is how long the signature of an index is valid by default.
+const validIndex = 30 * 24 * time.Hour
 
 func newRepoIndex(env *command.Env) *cobra.Command {
 	o := &repoIndexOptions{env: env}
@@ -33,7 +41,10 @@ func newRepoIndex(env *command.Env) *cobra.Command {
 making is written only if SOURCE_DATE_EPOCH is set (https://reproducible-builds.org/specs/source-date-epoch).
 
 URLs of the archives are relative to the index unless --url or --url-repo is given; KUDO's own command line needs
-whole ones. Archives that hold no package are left out, with a warning.`,
+whole ones. Archives that hold no package are left out, with a warning.
+
+With --sign-key or --signer, index.yaml.sigstore.json beside the index gets a signature, which ends after a time: sign again
+before, also if no package has changed. Users who add the repository by repo add --key take no other index.`,
 		Args: command.ExactArgs(1, "one folder of archives"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
@@ -43,6 +54,8 @@ whole ones. Archives that hold no package are left out, with a warning.`,
 	f.StringVar(&o.merge, "merge", "", "file or URL of an index whose entries are added; those of the folder win")
 	f.StringVar(&o.mergeRepo, "merge-repo", "", "name of a repository whose entries are added")
 	f.BoolVarP(&o.overwrite, "overwrite", "w", false, "replace the index that is there")
+	f.DurationVar(&o.valid, "valid", validIndex, "how long the signature of the index is valid")
+	o.keys.Add(env, f, "sign-key")
 	cmd.MarkFlagsMutuallyExclusive("url", "url-repo")
 	cmd.MarkFlagsMutuallyExclusive("merge", "merge-repo")
 	return cmd
@@ -61,6 +74,22 @@ func (o *repoIndexOptions) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	var signer *trust.Signer
+	if o.keys.IsSet() {
+		if signer, err = o.keys.Read(); err != nil {
+			return err
+		}
+	}
+	former, err := repository.ReadSignatures(target)
+	switch {
+	case err != nil:
+		return err
+	case o.valid <= 0:
+		return command.UsageError("--valid %s: name a time in which the repository is signed again, such as %s", o.valid, validIndex)
+	case signer == nil && len(former) > 0:
+		return fmt.Errorf("%s is signed, and users may need the signature: sign the new one by --sign-key, or delete %s", target,
+			target+repository.SignaturesSuffix)
+	}
 	source, err := o.env.Remote()
 	if err != nil {
 		return err
@@ -75,12 +104,38 @@ func (o *repoIndexOptions) run(ctx context.Context, dir string) error {
 	}
 	if bytes.Equal(text, old) {
 		o.env.Printf("index %s is up to date", target)
+	} else {
+		if err := atomicfile.Write(target, text, 0o644); err != nil {
+			return err
+		}
+		o.env.Printf("index created: %s", target)
+	}
+	if signer == nil {
 		return nil
 	}
-	if err := atomicfile.Write(target, text, 0o644); err != nil {
+	return o.sign(ctx, target, text, former, signer)
+}
+
+// sign signs an index, of which former are the signatures until now. The sequence is the time, in seconds since 1970, so that indexes that
+// are made on different machines have one order; it is higher than that of the index before in any case.
+func (o *repoIndexOptions) sign(ctx context.Context, target string, text []byte, former [][]byte, signer *trust.Signer) error {
+	now := o.env.Now().UTC().Truncate(time.Second)
+	signed := trust.Index{Digest: digest.FromBytes(text).String(), Sequence: max(1, now.Unix()), Expires: now.Add(o.valid)}
+	for _, bundle := range former {
+		signed.Sequence = max(signed.Sequence, trust.SequenceOf(bundle)+1)
+	}
+	bundle, err := trust.SignIndex(ctx, signed, signer)
+	if err != nil {
+		return fmt.Errorf("sign %s: %w", target, err)
+	}
+	data, err := repository.FormatSignatures([][]byte{bundle})
+	if err != nil {
 		return err
 	}
-	o.env.Printf("index created: %s", target)
+	if err := atomicfile.Write(target+repository.SignaturesSuffix, data, 0o644); err != nil {
+		return err
+	}
+	o.env.Printf("signed by key %s until %s", signer.Public.Hint(), signed.Expires.Format(time.DateOnly))
 	return nil
 }
 

@@ -36,7 +36,7 @@ cluster.
 type repoAddOptions struct {
 	env *command.Env
 
-	username, caFile                    string
+	username, caFile, key               string
 	tokenHosts                          []string
 	passwordStdin, tokenStdin, skipTest bool
 }
@@ -55,6 +55,9 @@ They are kept in a file that only you can read, and sent to the host of the URL 
 
   kubectl kudo repo add ours https://packages.example.com/kudo --username me --password-stdin < password.txt
   kubectl kudo repo add registry oci://registry.example.com/kudo
+  kubectl kudo repo add ours https://packages.example.com/kudo --key release.pub
+
+With --key, no index is taken but one that the key has signed, that has not ended, and that is not older than the newest one that was seen.
 
 Without credentials of its own, a registry gets those of docker login.`,
 		Args: command.ExactArgs(2, "a name and a URL"),
@@ -65,6 +68,7 @@ Without credentials of its own, a registry gets those of docker login.`,
 	f.BoolVar(&o.passwordStdin, "password-stdin", false, "read the password from stdin")
 	f.BoolVar(&o.tokenStdin, "token-stdin", false, "read a bearer token from stdin")
 	f.StringVar(&o.caFile, "ca-file", "", "PEM file of certificates to trust besides those of the system")
+	f.StringVar(&o.key, "key", "", "file with the public key that must have signed the index, in PEM")
 	f.StringSliceVar(&o.tokenHosts, "token-host", nil, "host that issues the tokens of a registry and gets its credentials; may be repeated")
 	f.BoolVarP(&o.skipTest, "skip-check", "f", false, "do not read the index")
 	cmd.MarkFlagsMutuallyExclusive("password-stdin", "token-stdin")
@@ -104,6 +108,13 @@ func (o *repoAddOptions) describe(name, url string) (repository.Repository, erro
 			return r, err
 		}
 		r.URL = "layout:" + filepath.ToSlash(dir)
+	}
+	if o.key != "" {
+		key, err := command.ReadPublicKey("--key", o.key)
+		if err != nil {
+			return r, err
+		}
+		r.Key = string(key.PEM())
 	}
 	if o.caFile != "" {
 		file, err := filepath.Abs(o.caFile)

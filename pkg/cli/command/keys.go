@@ -1,4 +1,4 @@
-package packages
+package command
 
 import (
 	"bytes"
@@ -10,16 +10,15 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/trust"
 )
 
 // maxKeyFile bounds what is read of the file of a key, and of a password, in bytes.
 const maxKeyFile = 16 << 10
 
-// keyFlags say what signs a package.
-type keyFlags struct {
-	env *command.Env
+// KeyFlags are the flags that say what signs a package, or an index.
+type KeyFlags struct {
+	env *Env
 	// name is that of the flag of the private key.
 	name string
 
@@ -27,8 +26,9 @@ type keyFlags struct {
 	passwordStdin           bool
 }
 
-func (k *keyFlags) add(flags *pflag.FlagSet, name string) {
-	k.name = name
+// Add adds the flags. The name is that of the flag of the private key.
+func (k *KeyFlags) Add(env *Env, flags *pflag.FlagSet, name string) {
+	k.env, k.name = env, name
 	flags.StringVar(&k.private, name, "", "sign with the private key in this file, PKCS#8 in PEM: ECDSA P-256 or P-384, or Ed25519")
 	flags.StringVar(&k.signer, "signer", "", "sign with this command, which gets the bytes to sign on its standard input and writes the "+
 		"signature")
@@ -36,39 +36,39 @@ func (k *keyFlags) add(flags *pflag.FlagSet, name string) {
 	flags.BoolVar(&k.passwordStdin, "password-stdin", false, "read the password of the private key from the standard input")
 }
 
-// isSet reports whether the flags name a key.
-func (k *keyFlags) isSet() bool {
+// IsSet reports whether the flags name a key.
+func (k *KeyFlags) IsSet() bool {
 	return k.private != "" || k.signer != "" || k.public != "" || k.passwordStdin
 }
 
-// read returns the signer that the flags name.
-func (k *keyFlags) read() (*trust.Signer, error) {
+// Read returns the signer that the flags name.
+func (k *KeyFlags) Read() (*trust.Signer, error) {
 	switch {
 	case k.private != "" && (k.signer != "" || k.public != ""):
-		return nil, command.UsageError("--%s cannot be used with --signer and --signer-key: name the file of a private key, or a command that "+
+		return nil, UsageError("--%s cannot be used with --signer and --signer-key: name the file of a private key, or a command that "+
 			"has one", k.name)
 	case k.private != "":
 		return k.readPrivate()
 	case k.signer == "":
-		return nil, command.UsageError("name the file of a private key by --%s, or a command that signs by --signer", k.name)
+		return nil, UsageError("name the file of a private key by --%s, or a command that signs by --signer", k.name)
 	case k.public == "":
-		return nil, command.UsageError("--signer needs --signer-key: name the file with the public key of the command, in PEM")
+		return nil, UsageError("--signer needs --signer-key: name the file with the public key of the command, in PEM")
 	case k.passwordStdin:
-		return nil, command.UsageError("--password-stdin cannot be used with --signer: give the password to the command")
+		return nil, UsageError("--password-stdin cannot be used with --signer: give the password to the command")
 	}
-	public, err := readPublicKey("--signer-key", k.public)
+	public, err := ReadPublicKey("--signer-key", k.public)
 	if err != nil {
 		return nil, err
 	}
 	signer, err := trust.NewProgram(k.signer, public, k.env.Err)
 	if err != nil {
-		return nil, command.UsageError("--signer: %w", err)
+		return nil, UsageError("--signer: %w", err)
 	}
 	return signer, nil
 }
 
-func (k *keyFlags) readPrivate() (*trust.Signer, error) {
-	text, err := readBounded(k.private, maxKeyFile)
+func (k *KeyFlags) readPrivate() (*trust.Signer, error) {
+	text, err := ReadBounded(k.private, maxKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", k.name, err)
 	}
@@ -80,7 +80,7 @@ func (k *keyFlags) readPrivate() (*trust.Signer, error) {
 }
 
 // password returns the password of the private key: from the standard input, or from the user.
-func (k *keyFlags) password() ([]byte, error) {
+func (k *KeyFlags) password() ([]byte, error) {
 	if k.passwordStdin {
 		text, err := io.ReadAll(io.LimitReader(k.env.In, maxKeyFile))
 		if err != nil {
@@ -99,9 +99,9 @@ func (k *keyFlags) password() ([]byte, error) {
 	return term.ReadPassword(int(file.Fd()))
 }
 
-// readPublicKey reads a public key from the file of a flag.
-func readPublicKey(flag, name string) (*trust.PublicKey, error) {
-	text, err := readBounded(name, maxKeyFile)
+// ReadPublicKey reads a public key from the file of a flag.
+func ReadPublicKey(flag, name string) (*trust.PublicKey, error) {
+	text, err := ReadBounded(name, maxKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
@@ -112,8 +112,8 @@ func readPublicKey(flag, name string) (*trust.PublicKey, error) {
 	return key, nil
 }
 
-// readBounded reads a file of at most a number of bytes.
-func readBounded(name string, most int64) ([]byte, error) {
+// ReadBounded reads a file of at most a number of bytes.
+func ReadBounded(name string, most int64) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
