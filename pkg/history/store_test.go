@@ -713,7 +713,7 @@ func TestUsualDurations(t *testing.T) {
 	}
 }
 
-// TestPackSize checks that base64, of which certificates and keys in templates are made, is compressed, too: an object has 1.5 MB at most.
+// TestPackSize checks that Pack compresses base64. Certificates and keys in templates are base64, and an object may have 1.5 MB.
 func TestPackSize(t *testing.T) {
 	noise := make([]byte, 300<<10)
 	if _, err := rand.Read(noise); err != nil {

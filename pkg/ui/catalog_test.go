@@ -38,8 +38,8 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// packaged is a package with a pod, a parameter that is sensitive, and a text that an attacker may write.
-func packaged(name, version, description string) fstest.MapFS {
+// packaged returns the files of a package with a pod, a ClusterRole and a sensitive parameter.
+func packaged(name, version string) fstest.MapFS {
 	files := map[string]string{
 		"operator.yaml": "apiVersion: kudo.dev/v1beta1\nname: " + name + "\noperatorVersion: " + version + "\nappVersion: \"1.27\"\n" +
 			"kubernetesVersion: 1.30.0\nmaintainers: [{name: ann, email: ann@example.org}]\nurl: https://example.org\n" +
@@ -67,7 +67,7 @@ func repositoryOf(t *testing.T, packages ...fs.FS) repository.Home {
 	return homeWith(t, repository.Repository{Name: "ours", URL: "file://" + dir})
 }
 
-// homeWith returns a home with repositories, of which the first is in use.
+// homeWith returns a home with repositories. The first one is in use.
 func homeWith(t *testing.T, all ...repository.Repository) repository.Home {
 	t.Helper()
 	home := repository.Home{Dir: t.TempDir()}
@@ -87,7 +87,7 @@ func homeWith(t *testing.T, all ...repository.Repository) repository.Home {
 // TestCatalog shows the packages of a repository: the highest version of each, those that a name finds, and what is said without any.
 func TestCatalog(t *testing.T) {
 	r := begin(t, "")
-	r.remotes.home = repositoryOf(t, packaged("web", "1.0.0", ""), packaged("web", "1.10.0", ""), packaged("db", "0.1.0", ""))
+	r.remotes.home = repositoryOf(t, packaged("web", "1.0.0"), packaged("web", "1.10.0"), packaged("db", "0.1.0"))
 	status, body := r.get(t, "/catalog")
 	expect(t, body, "ours", ">db<", `href="/catalog/package?app-version=1.27&amp;name=web&amp;operator-version=1.10.0&amp;repository=ours"`, "1.10.0", "file://", "yes")
 	if status != http.StatusOK || strings.Contains(body, "1.0.0<") || strings.Contains(body, "data-live><h") {
@@ -143,7 +143,7 @@ func TestCatalogPaging(t *testing.T) {
 // the command that installs it.
 func TestPackagePage(t *testing.T) {
 	r := begin(t, "lab")
-	r.remotes.home = repositoryOf(t, packaged("web", "1.0.0", ""), packaged("web", "1.10.0", ""))
+	r.remotes.home = repositoryOf(t, packaged("web", "1.0.0"), packaged("web", "1.10.0"))
 	status, body := r.get(t, "/catalog/package?repository=ours&name=web&operator-version=1.0.0&app-version=1.27")
 	if status != http.StatusOK {
 		t.Errorf("%d", status)
@@ -171,7 +171,7 @@ func TestPackageElsewhere(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer server.Close()
 	r := begin(t, "")
-	r.remotes.home = repositoryOf(t, packaged("web", "1.0.0", ""))
+	r.remotes.home = repositoryOf(t, packaged("web", "1.0.0"))
 	file := strings.TrimSuffix(r.remotes.home.Dir, "/")
 	for _, name := range []string{server.URL + "/x.tgz", "file://" + file + "/x.tgz", "oci://" + strings.TrimPrefix(server.URL, "http://") + "/x:1", "layout:" + file + "/x", "./web", "web/../web"} {
 		status, body := r.get(t, "/catalog/package?repository=ours&name="+url.QueryEscape(name))
@@ -193,7 +193,7 @@ func TestPackageSignature(t *testing.T) {
 	api.AddKind(configv1alpha1.GroupVersion.WithKind("PackagePolicy"), false)
 	api.Put(requires)
 	r := beginOn(t, api, "")
-	r.remotes.home = repositoryOf(t, packaged("web", "1.0.0", ""))
+	r.remotes.home = repositoryOf(t, packaged("web", "1.0.0"))
 	_, body := r.get(t, "/catalog/package?repository=ours&name=web")
 	expect(t, body, "refused</span>", "PackagePolicy ours refuses all packages of operator")
 	r.api.Before(func(q apitest.Request) (any, error) {
@@ -244,9 +244,9 @@ func signedLayout(t *testing.T, pkg fstest.MapFS) (repository.Home, []byte) {
 	return home, signer.Public.PEM()
 }
 
-// TestVerifiedPackage shows S18 on the page: who has signed a package in a registry, and which policy asks for it.
+// TestVerifiedPackage shows S18: the page names the authority that has signed a package in a registry, and the policy that requires it.
 func TestVerifiedPackage(t *testing.T) {
-	home, key := signedLayout(t, packaged("web", "1.0.0", ""))
+	home, key := signedLayout(t, packaged("web", "1.0.0"))
 	policy := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "production"}}
 	policy.Spec.Action = configv1alpha1.RequireSignatures
 	policy.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", Key: configv1alpha1.AuthorityKey{PublicKey: string(key)}}}
@@ -279,7 +279,8 @@ func TestVerifiedPackage(t *testing.T) {
 	expect(t, body, "not known</span>, 1 signature", "the settings of kudo, which may require one, cannot be read")
 }
 
-// TestJudgeAll checks that a package is only as good as what it depends on, and that the policies of a namespace count that is known.
+// TestJudgeAll checks that the page refuses a package if a policy refuses one of its dependencies, and that the policies of a known namespace
+// count, and no others.
 func TestJudgeAll(t *testing.T) {
 	refuses := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "no-db"}}
 	refuses.Spec.Match = configv1alpha1.PolicyMatch{Operators: []string{"db"}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}
@@ -345,7 +346,7 @@ func TestSignatureOf(t *testing.T) {
 func TestHostileRepository(t *testing.T) {
 	attack := strings.ReplaceAll(strings.ReplaceAll(hostile, "\x1b", `\x1b`), "\u202e", "")
 	attack = strings.ReplaceAll(strings.ReplaceAll(attack, "\u2066", ""), `"`, `\"`)
-	bad := packaged("web", "1.0.0", "")
+	bad := packaged("web", "1.0.0")
 	bad["operator.yaml"].Data = []byte(strings.NewReplacer("name: ann", `name: "`+attack+`"`, "url: https://example.org", `url: "javascript:alert(1)"`).Replace(string(bad["operator.yaml"].Data)))
 	bad["params.yaml"].Data = []byte(`{apiVersion: kudo.dev/v1beta1, parameters: [{name: IMAGE, description: "` + attack + `", default: "` + attack + `"}]}`)
 	bad["templates/pod.yaml"].Data = []byte(`{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [{name: c, image: "` + attack + `"}]}}`)
@@ -382,8 +383,8 @@ func TestHostileRepository(t *testing.T) {
 	}
 }
 
-// TestCatalogHangs checks that a repository that does not answer keeps no other page from being shown, that a third page of the catalog says
-// that it must wait, and that who leaves a page gives its place back.
+// TestCatalogHangs checks a repository that does not answer: other pages are shown, a third page of the catalog says that it must wait, and
+// a user who leaves a page frees its place.
 func TestCatalogHangs(t *testing.T) {
 	hang, release := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang.Done() }))
@@ -416,7 +417,7 @@ func TestCatalogHangs(t *testing.T) {
 	}
 }
 
-// TestMapper checks that a cluster that does not answer keeps no page for ever: the requests that find kinds have no context.
+// TestMapper checks that the requests that find kinds end after a time, although they have no context.
 func TestMapper(t *testing.T) {
 	hang, release := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang.Done() }))

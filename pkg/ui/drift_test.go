@@ -27,8 +27,8 @@ func drifted(key string) (*v1beta1.Instance, *corev1.ConfigMap) {
 	return i, made
 }
 
-// TestDriftPage shows the drift of an Instance with a diff: each object that plan deploy would set back, what stands in it now and what it
-// writes, and who has changed it. Nothing is written.
+// TestDriftPage checks that the page lists each object that plan deploy would set back: its fields, the present values, the values that the
+// plan writes, and the client that has changed them. The page writes nothing.
 func TestDriftPage(t *testing.T) {
 	i, made := drifted("changed-by-mallory")
 	r := begin(t, "", i, changeable(), made)
@@ -74,8 +74,7 @@ func TestDriftPage(t *testing.T) {
 	}
 }
 
-// TestDriftUnknown checks that the page does not call an Instance as plan deploy writes it, or an object as one that it does not change, if
-// the plan would fail before.
+// TestDriftUnknown checks an Instance whose plan deploy would fail: the page says what is not known, and does not say that nothing differs.
 func TestDriftUnknown(t *testing.T) {
 	i, made := drifted("changed-by-mallory")
 	broken := changeable()
@@ -95,7 +94,7 @@ func TestDriftUnknown(t *testing.T) {
 	}
 }
 
-// TestDriftSecrets shows U9: what stands in an object is masked where it is a sensitive value, and too many of them show nothing.
+// TestDriftSecrets shows U9: the page masks sensitive values in objects. If there are too many values to search for, it shows no object.
 func TestDriftSecrets(t *testing.T) {
 	i, made := drifted("login with s3cr3t-inline and s3cr3t-default")
 	_, body := begin(t, "", i, changeable(), made).get(t, "/instances/a/one/drift")

@@ -22,7 +22,7 @@ import (
 // signatureRow is what the policies of the cluster say of a package.
 type signatureRow struct {
 	State state
-	// Message names the policy, and who has signed.
+	// Message names the policy and the authority that has signed the package, or says what is wrong.
 	Message string
 	// Signatures is how many there are.
 	Signatures int
@@ -69,7 +69,7 @@ func signatureOf(ov *v1beta1.OperatorVersion) signatureRow {
 // refusals are the reasons for which a package is refused also if a policy only warns of signatures.
 var refusals = []trust.Reason{trust.Refused, trust.Revoked, trust.VersionTooLow, trust.PolicyInvalid, trust.NoPolicy}
 
-// judges are what the verdicts on packages depend on.
+// judges has what a verdict on a package depends on.
 type judges struct {
 	policies []trust.Policy
 	// namespace has the labels of the namespace where the packages are going to run; nil if it is not known.
@@ -97,7 +97,7 @@ func (s *Server) judgeAll(ctx context.Context, versions []*v1beta1.OperatorVersi
 	return out
 }
 
-// readJudges reads what verdicts depend on, with the rights of the user.
+// readJudges reads the policies, the labels of the namespace and the settings, with the rights of the user.
 func (s *Server) readJudges(ctx context.Context) (*judges, error) {
 	objects, err := live.List[configv1alpha1.PackagePolicy](ctx, s.client, "PackagePolicy")
 	if err != nil && !meta.IsNoMatchError(err) { // a cluster without kudo has no policies

@@ -116,8 +116,8 @@ func (o *repoIndexOptions) run(ctx context.Context, dir string) error {
 	return o.sign(ctx, target, text, former, signer)
 }
 
-// sign signs an index, of which former are the signatures until now. The sequence is the time, in seconds since 1970, so that indexes that
-// are made on different machines have one order; it is higher than that of the index before in any case.
+// sign signs an index and replaces its former signatures. The sequence is the time in seconds since 1970, so that several machines can make
+// indexes in turn. If a former signature has this sequence or a higher one, the new sequence is one more.
 func (o *repoIndexOptions) sign(ctx context.Context, target string, text []byte, former [][]byte, signer *trust.Signer) error {
 	now := o.env.Now().UTC().Truncate(time.Second)
 	signed := trust.Index{Digest: digest.FromBytes(text).String(), Sequence: max(1, now.Unix()), Expires: now.Add(o.valid)}
