@@ -219,18 +219,17 @@ func (s *Remote) signaturesBeside(ctx context.Context, r Repository, archive []*
 	for _, u := range archive {
 		at := beside(u)
 		data, err := s.signatureFile(ctx, o.client, at)
-		switch {
-		case isAbsent(err):
-			continue
-		case err != nil:
-			failed = errors.Join(failed, err)
+		if isAbsent(err) {
 			continue
 		}
-		bundles, err := parseLines(data)
-		if err != nil {
-			return Signatures{}, fmt.Errorf("%s: %w", redactURL(at), err)
+		var bundles [][]byte
+		if err == nil {
+			if bundles, err = parseLines(data); err == nil {
+				return Signatures{Bundles: bundles}, nil
+			}
+			err = fmt.Errorf("%s: %w", redactURL(at), err)
 		}
-		return Signatures{Bundles: bundles}, nil
+		failed = errors.Join(failed, err)
 	}
 	return Signatures{}, failed
 }

@@ -348,7 +348,9 @@ func TestSignaturesOfMirror(t *testing.T) {
 			_, _ = w.Write(packed)
 		case "/a%2Fb/web.tgz.sigstore.json", "/signed/web.tgz.sigstore.json":
 			_, _ = w.Write([]byte("{}\n"))
-		case "/slow/web.tgz.sigstore.json", "/slow/other.tgz.sigstore.json":
+		case "/mirror/web.tgz.sigstore.json": // a page of its own for what is not there
+			_, _ = w.Write([]byte("<html>"))
+		case "/slow/web.tgz.sigstore.json":
 			<-hang.Done()
 		default:
 			http.NotFound(w, r)
