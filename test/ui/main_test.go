@@ -96,7 +96,7 @@ type served struct {
 }
 
 // addRepository makes a repository of the packages of the documents the one in use.
-func addRepository(t *testing.T) {
+func addRepository(t testing.TB) {
 	t.Helper()
 	var packages []fs.FS
 	for _, name := range []string{"web", "site"} {
@@ -118,7 +118,7 @@ func addRepository(t *testing.T) {
 }
 
 // serve runs kubectl kudo ui until the test ends. The arguments follow those of the kubeconfig.
-func serve(t *testing.T, kubeconfig string, args ...string) *served {
+func serve(t testing.TB, kubeconfig string, args ...string) *served {
 	t.Helper()
 	addRepository(t)
 	in, enter := io.Pipe()
@@ -142,7 +142,7 @@ func serve(t *testing.T, kubeconfig string, args ...string) *served {
 }
 
 // address returns an address that has not been used.
-func (s *served) address(t *testing.T) string {
+func (s *served) address(t testing.TB) string {
 	t.Helper()
 	if s.taken > 0 {
 		if _, err := s.enter.Write([]byte("\n")); err != nil {
@@ -160,18 +160,20 @@ func (s *served) address(t *testing.T) string {
 
 // tab is a tab of the browser, with cookies of its own.
 type tab struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 
 	mu       sync.Mutex
 	console  []string
 	requests []string
+	// messages is how many messages the streams of the pages have brought.
+	messages int
 	// expected matches what the console may say.
 	expected *regexp.Regexp
 }
 
 // open opens a tab. When the test ends, its console must be empty, and it must have asked no other host (U13, U14).
-func open(t *testing.T) *tab {
+func open(t testing.TB) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(chrome, chromedp.WithNewBrowserContext())
 	b := &tab{t: t, ctx: ctx}
@@ -218,6 +220,8 @@ func (b *tab) hear(event any) {
 		b.console = append(b.console, "exception "+e.ExceptionDetails.Text)
 	case *log.EventEntryAdded:
 		b.console = append(b.console, fmt.Sprintf("%s %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL))
+	case *network.EventEventSourceMessageReceived:
+		b.messages++
 	case *network.EventRequestWillBeSent:
 		b.requests = append(b.requests, e.Request.URL)
 	}
@@ -246,10 +250,12 @@ func (b *tab) visit(path string) {
 	b.do(chromedp.Navigate(b.eval("location.origin")+path), chromedp.WaitVisible("h1"))
 }
 
-// eval returns the value of an expression as text.
+// eval returns the value of an expression as text; of a promise, when it is kept, within half a minute.
 func (b *tab) eval(expression string) string {
 	b.t.Helper()
-	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](expression, chromedp.EvalAwaitPromise))
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[any](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}

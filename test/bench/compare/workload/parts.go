@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/perf/benchfmt"
@@ -19,7 +20,7 @@ func parts() Workload {
 		Name: "parts", Title: "Parts of kudo",
 		About: `Go benchmarks of parts that have aims of their own: tarballs of CustomResourceDefinitions, scripts that keep values of live
 objects (*by hand*: the same function called on a Lua machine that was prepared for it), an index of a repository of 10,000 packages with 10 versions each,
-the check of a package of 250 parameters, the list of the [page](ui.md), a [preview](previews.md), in turns with the questions that it asks, and a
+the check of a package of 250 parameters, the list of the [page](ui.md) (by the server, and in a headless Chromium), a [preview](previews.md), in turns with the questions that it asks, and a
 [migration of stored versions](install-plans.md#when-the-storage-version-changes), after as many objects by a bare client. Medians.`,
 		Run: runParts,
 	}
@@ -57,6 +58,9 @@ var allParts = []part{
 	{"the page's list of 1,000 Instances: first view, time of the server", "FirstView/1000", "sec/op", 1e3, 100, "%.1f ms"},
 	{"the same of 10,000", "FirstView/10000", "sec/op", 1e3, 100, "%.1f ms"},
 	{"the same: a search", "FirstView/10000/search", "sec/op", 1e3, 100, "%.1f ms"},
+	{"the same of 1,000 in the browser, until the document is there", "BrowserView", "ms/view", 1, 1000, "%.0f ms"},
+	{"a change of one of 1,000 Instances, until the browser shows it", "BrowserUpdate", "ms/update", 1, 300, "%.0f ms"},
+	{"the same: messages to the page", "BrowserUpdate", "messages/update", 1, 1, "%.0f"},
 	{"migration of stored versions: custom resources", "Migration", "objects", 1, 0, "%.0f"},
 	{"the same: rewritten in", "Migration", "s/kudo", 1, 0, "%.0f s"},
 	{"the same: by a bare client", "Migration", "s/bare", 1, 0, "%.0f s"},
@@ -69,13 +73,14 @@ func runParts(ctx context.Context, b *Bench, s *report.Section) error {
 		return err
 	}
 	for _, run := range [][]string{
-		{"-bench", "^Benchmark(CachedResolve|Retain|RetainByHand|EmptyMaps|Call|ManyCases|ParseIndex|Lookup|Lint|FirstView)$", "-benchmem", "-count", strconv.Itoa(min(b.Sizes.Rounds, 5)),
+		{".", "-bench", "^Benchmark(CachedResolve|Retain|RetainByHand|EmptyMaps|Call|ManyCases|ParseIndex|Lookup|Lint|FirstView)$", "-benchmem", "-count", strconv.Itoa(min(b.Sizes.Rounds, 5)),
 			"./pkg/crdtarball", "./pkg/explore/lua", "./pkg/explore/webhook", "./pkg/cli/explore", "./pkg/repository", "./operators/lint", "./pkg/ui"},
-		{"-bench", "^BenchmarkFifty$", "-benchtime", "1x", "-timeout", "20m", "./test/crdtarball"},
-		{"-bench", "^Benchmark(Preview|Migration)$", "-benchtime", "1x", "-timeout", "2h", "./test/bench"},
+		{"test/ui", "-mod=mod", "-bench", "^BenchmarkBrowser", "-count", strconv.Itoa(min(b.Sizes.Rounds, 5)), "."},
+		{".", "-bench", "^BenchmarkFifty$", "-benchtime", "1x", "-timeout", "20m", "./test/crdtarball"},
+		{".", "-bench", "^Benchmark(Preview|Migration)$", "-benchtime", "1x", "-timeout", "2h", "./test/bench"},
 	} {
-		b.Say("Go benchmarks of %s", run[len(run)-1])
-		if err := benchmark(ctx, run, measured); err != nil {
+		b.Say("Go benchmarks of %s in %s", run[len(run)-1], run[0])
+		if err := benchmark(ctx, run[0], run[1:], measured); err != nil {
 			return err
 		}
 	}
@@ -96,10 +101,10 @@ func runParts(ctx context.Context, b *Bench, s *report.Section) error {
 	return nil
 }
 
-// benchmark runs Go benchmarks of kudo's module, and collects their values by name and unit.
-func benchmark(ctx context.Context, args []string, into map[string][]float64) error {
+// benchmark runs Go benchmarks of the module in a folder of the project, and collects their values by name and unit.
+func benchmark(ctx context.Context, dir string, args []string, into map[string][]float64) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-run", "^$", "-p", "1"}, args...)...)
-	cmd.Dir, cmd.Stderr, cmd.Env = sourcetree.Root(), os.Stderr, append(os.Environ(), "GOFLAGS=")
+	cmd.Dir, cmd.Stderr, cmd.Env = filepath.Join(sourcetree.Root(), dir), os.Stderr, append(os.Environ(), "GOFLAGS=", "KUDO_REQUIRE_BROWSER=1")
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
