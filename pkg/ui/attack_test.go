@@ -23,7 +23,7 @@ import (
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>' onmouseover='alert(1)' javascript:alert(1) {{.}} ` + "\x1b[2J\u202e\u2066</title></style>"
 
 // allPages are the pages with the objects of a test.
-var allPages = []string{"/instances", "/instances?q=", "/instances/a/one", "/instances/a/one/change", "/versions", "/versions/a/web-1.0.0", "/versions/a/web-1.0.0/install", "/catalog", "/catalog/package", "/shared", "/settings", "/nothing"}
+var allPages = []string{"/instances", "/instances?q=", "/instances/a/one", "/instances/a/one/change", "/versions", "/versions/a/web-1.0.0", "/versions/a/web-1.0.0/install", "/catalog", "/catalog/package", "/shared", "/clusters", "/settings", "/nothing"}
 
 // hostileObjects have the text of an attacker wherever one can be.
 func hostileObjects() (*v1beta1.Instance, *v1beta1.OperatorVersion, *v1beta1.Installation, *appsv1.ControllerRevision, *corev1.Event) {

@@ -20,7 +20,7 @@ import (
 type view struct {
 	// Title of the document and its heading.
 	Title string
-	// Nav is the entry of the navigation that is marked: instances, versions, catalog, shared or settings.
+	// Nav is the entry of the navigation that is marked: instances, versions, catalog, shared, clusters or settings.
 	Nav string
 	// Status of the response; 0 is 200.
 	Status int
@@ -65,6 +65,7 @@ func (s *Server) routes() *http.ServeMux {
 		"/versions":                     s.versionsPage,
 		"/versions/{namespace}/{name}":  s.versionPage,
 		"/shared":                       s.sharedPage,
+		"/clusters":                     s.clusters.page,
 		"/settings":                     s.settingsPage,
 	} {
 		mux.HandleFunc("GET "+pattern, s.show(open))
@@ -168,9 +169,11 @@ type document struct {
 	Server *Server
 	// Session is the path of the files that all pages load.
 	Session string
-	Form    template.HTML
-	Parts   []part
-	Seen    string
+	// Clusters is set if clusters can be registered.
+	Clusters bool
+	Form     template.HTML
+	Parts    []part
+	Seen     string
 }
 
 // show returns the handler of a page.
@@ -190,7 +193,7 @@ func (s *Server) show(open page) http.HandlerFunc {
 
 // whole returns a whole page.
 func (s *Server) whole(v view) (template.HTML, error) {
-	doc := document{view: v, Server: s, Session: access.SessionPath}
+	doc := document{view: v, Server: s, Session: access.SessionPath, Clusters: s.clusters.served()}
 	var err error
 	if doc.Parts, err = s.parts(v); err != nil {
 		return "", err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -62,6 +63,7 @@ type Server struct {
 	instances     *feed
 	versions      *feed
 	installations *feed
+	clusters      *clusterRegistry
 
 	templates *template.Template
 	pages     *http.ServeMux
@@ -91,6 +93,7 @@ const linger = 15 * time.Second
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, details: map[client.ObjectKey]*detail{}, lines: map[client.ObjectKey]line{}, reads: make(chan struct{}, maxReads),
 		previews: make(chan struct{}, maxPreviews), computeTime: computeTime}
+	s.clusters = &clusterRegistry{server: s, retry: clusterRetry, feeds: map[schema.GroupVersionKind]*feed{}}
 	s.remotes = &remotes{home: o.Home, agent: "kubectl-kudo/" + o.Version, limit: catalogTime,
 		reads: make(chan struct{}, maxRemotes)}
 	config := rest.CopyConfig(o.Config)
@@ -188,6 +191,7 @@ func (s *Server) Run(ctx context.Context) {
 	for _, f := range []*feed{s.instances, s.versions, s.installations} {
 		group.Go(func() { f.run(ctx) })
 	}
+	group.Go(func() { s.clusters.run(ctx) })
 	group.Wait()
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,11 @@ func begin(t testing.TB, namespace string, objects ...client.Object) *running {
 	t.Helper()
 	r := beginOn(t, apitest.Start(t, objects...), namespace)
 	r.await(t, "all feeds have their objects", func() bool {
-		return r.instances.Status().State == current && r.versions.Status().State == current && r.installations.Status().State == current
+		return r.instances.Status().State == current && r.versions.Status().State == current && r.installations.Status().State == current &&
+			!slices.ContainsFunc(clusterKinds, func(k clusterKind) bool {
+				_, known := r.clusters.feedOf(k.GroupVersionKind)
+				return !known
+			})
 	})
 	return r
 }

@@ -25,7 +25,7 @@ func microAgo(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTim
 
 // pages are those of the objects below.
 var pages = []string{"/instances", "/instances?q=web&state=ready", "/instances?q=none", "/instances/default/site", "/instances/default/web", "/instances/team-a/book", "/instances/default/absent", "/instances/default/web/change", "/instances/team-a/book/drift",
-	"/catalog", "/catalog?name=none", "/catalog/package?repository=examples&name=web", "/versions", "/versions/default/web-1.1.0", "/shared", "/settings"}
+	"/catalog", "/catalog?name=none", "/catalog/package?repository=examples&name=web", "/versions", "/versions/default/web-1.1.0", "/shared", "/clusters", "/settings"}
 
 // ready returns an Instance that is ready, but for what change changes.
 func ready(namespace, name, version string, change func(*v1beta1.Instance)) *v1beta1.Instance {

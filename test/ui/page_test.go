@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -76,6 +78,34 @@ func TestPages(t *testing.T) {
 			t.Errorf("U11: at 320 pixels, %s is %s wide", path, width)
 		}
 		b.checkAccess(path + ", narrow")
+	}
+}
+
+// TestClusters shows U11 on the page of clusters, where the API server serves a kind that registers them.
+func TestClusters(t *testing.T) {
+	api := apitest.Start(t, objects()...)
+	kind := schema.GroupVersionKind{Group: "cluster.karmada.io", Version: "v1alpha1", Kind: "Cluster"}
+	api.AddKind(kind, false)
+	s, b := serve(t, api.Kubeconfig(t, "team-a"), "-A"), open(t)
+	b.enter(s)
+	b.visit("/clusters")
+	b.shows("No cluster is registered here yet.")
+	b.checkAccess("no clusters")
+	for name, status := range map[string]string{"m1": "True", "m2": "False", "m3": "Unknown"} {
+		member := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"kubernetesVersion": "v1.36.3", "conditions": []any{map[string]any{"type": "Ready",
+			"status": status, "message": "asked for 40 s"}}}}}
+		member.SetGroupVersionKind(kind)
+		member.SetName(name)
+		api.Put(member)
+		b.shows(name)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		b.theme(theme)
+		b.checkAccess("clusters, " + theme)
+	}
+	b.do(chromedp.EmulateViewport(320, 640))
+	if width := b.eval("document.documentElement.scrollWidth"); width != "320" {
+		t.Errorf("U11: at 320 pixels, the page of clusters is %s wide", width)
 	}
 }
 

@@ -9,8 +9,12 @@ import (
 
 	"github.com/chromedp/chromedp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/sourcetree"
 )
@@ -62,6 +66,7 @@ func TestPlane(t *testing.T) {
 	b.visit("/versions")
 	b.do(chromedp.Click("a[href='/versions/default/web-1.27.4-0.1.0']"), chromedp.WaitVisible("h2"))
 	b.shows("default/site")
+	t.Run("clusters", func(t *testing.T) { checkClusters(t, e) })
 	checkLog(t, e, b)
 	b.visit("/instances/default/site")
 	checkActs(t, e)
@@ -94,6 +99,46 @@ func checkDrift(t *testing.T, e *env.Env, b *tab) {
 	run(t, e, 0, "plan", "trigger", "--instance", "site", "--name", "deploy", "--wait")
 	b.visit("/instances/default/site")
 	b.until("!document.getElementById('drift-link')")
+}
+
+// checkClusters shows on a control plane the clusters that an inventory has registered, by the published definition of ClusterProfiles.
+func checkClusters(t *testing.T, e *env.Env) {
+	t.Helper()
+	cluster, err := e.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(corpus.Require(t), "karmada-crds", "multicluster", "multicluster.x-k8s.io_clusterprofiles.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, &definition.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Create(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	profile := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile",
+		"spec": map[string]any{"displayName": "Frankfurt", "clusterManager": map[string]any{"name": "inventory"}}}}
+	profile.SetNamespace("default")
+	profile.SetName("east")
+	apitest.Eventually(t, "a cluster can be registered", func() bool { return cluster.Create(t.Context(), profile) == nil })
+	s, b := serve(t, e.Kubeconfig, "-n", "default"), open(t)
+	b.enter(s)
+	b.visit("/clusters")
+	b.shows("default/east")
+	b.shows("not known")
+	profile.Object["status"] = map[string]any{"version": map[string]any{"kubernetes": "v1.36.3"}, "conditions": []any{map[string]any{"type": "ControlPlaneHealthy", "status": "False",
+		"reason": "NoAnswer", "message": "no answer for 40 s", "lastTransitionTime": "2026-11-26T12:00:00Z"}}}
+	if err := cluster.Status().Update(t.Context(), profile); err != nil {
+		t.Fatal(err)
+	}
+	b.shows("not healthy")
+	b.shows("no answer for 40 s")
+	b.checkAccess("clusters on a control plane")
+	b.do(chromedp.Click("nav a[href='/instances']"), chromedp.WaitVisible("#rows"))
+	b.do(chromedp.Click("nav a[href='/clusters']"), chromedp.WaitVisible("#clusters-scroll"))
 }
 
 // newerVersion returns the folder of version 0.2.0 of a package that has version 0.1.0.
