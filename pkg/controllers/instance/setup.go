@@ -61,8 +61,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, worke
 				UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 			})).
 		WatchesRawSource(seen.Source(handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{GenericFunc: r.changed})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: loop.Limiter(), NewQueue: loop.NewFairQueue}).
-		Complete(loop.NewLimit(reconciler, workers))
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: loop.Limiter(), NewQueue: loop.NewFairQueue(workers)}).
+		Complete(reconciler)
 }
 
 var indexes = loop.Indexes{VersionIndex: versionsOf, SourceIndex: sourcesOf, AccountIndex: awaitedAccountsOf}

@@ -36,8 +36,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, seen loop.Changes, worke
 			predicate.GenerationChangedPredicate{})).
 		Watches(&v1beta1.Installation{}, handler.EnqueueRequestsFromMapFunc(subjectOf)).
 		WatchesRawSource(seen.Source(handler.TypedEnqueueRequestsFromMapFunc(r.holdersOf))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: loop.Limiter(), NewQueue: loop.NewFairQueue}).
-		Complete(loop.NewLimit(reconciler, workers))
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: loop.Limiter(), NewQueue: loop.NewFairQueue(workers)}).
+		Complete(reconciler)
 }
 
 // all returns all OperatorVersions; none if they cannot be listed.
