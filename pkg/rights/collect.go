@@ -197,26 +197,36 @@ func (c *collector) write(at place, o *unstructured.Unstructured) {
 	into.allow(r.group, r.name, []string{o.GetName()}, writing...)
 }
 
-// addImages adds the images of all lists of containers in a part of an object: also those of kinds that are not known here, whose pods
-// another controller makes.
+// imagePaths are the fields with an image in the items of the lists of a pod's spec.
+var imagePaths = map[string][]string{
+	"containers": {"image"}, "initContainers": {"image"}, "ephemeralContainers": {"image"}, "volumes": {"image", "reference"},
+}
+
+// addImages adds the images of all lists of containers and volumes in a part of an object: also those of kinds that are not known here,
+// whose pods another controller makes.
 func (c *collector) addImages(part any) {
 	switch part := part.(type) {
 	case map[string]any:
 		for name, value := range part {
-			if name == "containers" || name == "initContainers" {
+			if path, known := imagePaths[name]; known {
 				list, _ := value.([]any)
-				for _, container := range list {
-					fields, _ := container.(map[string]any)
-					if image, _ := fields["image"].(string); image != "" {
-						c.images[image] = true
-					}
-				}
+				c.addImagesAt(path, list)
 			}
 			c.addImages(value)
 		}
 	case []any:
 		for _, value := range part {
 			c.addImages(value)
+		}
+	}
+}
+
+// addImagesAt adds the image in a field of each item of a list.
+func (c *collector) addImagesAt(path []string, list []any) {
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		if image, _, _ := unstructured.NestedString(fields, path...); image != "" {
+			c.images[image] = true
 		}
 	}
 }

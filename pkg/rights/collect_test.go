@@ -287,6 +287,8 @@ func TestImages(t *testing.T) {
 	}{
 		"Pod": {"containers and init containers, once each", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b:1}, {name: b, image: a:2}], initContainers: [{name: c, image: b:1}]}\n",
 			[]string{"a:2", "b:1"}},
+		"Others": {"ephemeral containers, and volumes that are images", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: a, image: {reference: data:1}}, {name: b, image: x}, {name: c, emptyDir: {}}], " +
+			"ephemeralContainers: [{name: c, image: debug:1}]}\n", []string{"data:1", "debug:1"}},
 		"Template": {"a pod template, at any depth", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: p}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: job:1}]}}}}}\n", []string{"job:1"}},
 		"Other":    {"a kind that is not known here", "apiVersion: x.io/v1\nkind: Site\nmetadata: {name: p}\nspec: [{template: {spec: {containers: [{image: site:1}]}}}]\n", []string{"site:1"}},
 		"Parameter": {"the default of a parameter", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: '{{ .Params.IMAGE }}'}]}\n",
