@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/health/culprit"
+	"kudo.dev/kudo/pkg/history"
 )
 
 // The bounds of what is shown of the log of a container that has failed, and of the time that it may take to read it.
@@ -79,10 +81,24 @@ func lastLines(text string) []string {
 	return out[max(0, len(out)-int(endLines)):]
 }
 
-// HideInstance takes what must not be shown of the logs of an Instance: the values of its sensitive parameters and, as far as the client
-// may read them, the Secrets that its plans have made and those that its parameters come from.
-func (r *Redactor) HideInstance(ctx context.Context, c client.Client, i *v1beta1.Instance, ov *v1beta1.OperatorVersion) {
+// HideInstance takes what must not be shown of the logs of an Instance: the values of its sensitive parameters, now and in its recorded
+// runs, since a log may be older than the spec; and, as far as the client may read them, the Secrets that its plans have made and those
+// that its parameters come from. What was sensitive in a run counts as sensitive; its value in the record is sealed, and not known.
+func (r *Redactor) HideInstance(ctx context.Context, c client.Client, i *v1beta1.Instance, ov *v1beta1.OperatorVersion,
+	runs []history.Entry) {
+	for _, run := range runs {
+		for _, name := range run.Sensitive {
+			r.Name(name)
+		}
+	}
 	r.HideParameters(ov.Spec.Parameters, i.Spec.Parameters)
+	for _, run := range runs {
+		for name, value := range run.Parameters {
+			if r.Sensitive(name) && !slices.Contains(run.Sensitive, name) {
+				r.Hide(value)
+			}
+		}
+	}
 	list := &corev1.SecretList{}
 	if c.List(ctx, list, client.InNamespace(i.Namespace), client.MatchingLabels{v1beta1.InstanceLabel: i.Name}, client.Limit(100)) != nil {
 		list.Items = nil

@@ -18,6 +18,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/health/culprit"
+	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -125,6 +126,7 @@ func TestLogHangs(t *testing.T) {
 }
 
 // TestHideInstance (P22): the values of the Secrets that an Instance has written, or takes parameters from, are left out; those of others are not.
+// Neither are values of parameters that were sensitive in a run, or are now and were given in a run before.
 func TestHideInstance(t *testing.T) {
 	secret := func(name, instance string) *corev1.Secret {
 		s := &corev1.Secret{ObjectMeta: gen.Meta("lab", name), Data: map[string][]byte{"k": []byte("value-of-" + name)}}
@@ -135,9 +137,11 @@ func TestHideInstance(t *testing.T) {
 	i.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "source"}, {Kind: "Secret", Name: "absent"}, {Kind: "ConfigMap", Name: "other"}}
 	c := apitest.Start(t, secret("written", "site"), secret("source", ""), secret("other", "another")).Client()
 	r := &Redactor{}
-	r.HideInstance(t.Context(), c, i, &v1beta1.OperatorVersion{})
-	got := r.Text("value-of-written value-of-source value-of-parameter value-of-other")
-	if want := "REDACTED REDACTED REDACTED value-of-other"; got != want {
+	i.Spec.Parameters["USER"] = "was-sensitive"
+	runs := []history.Entry{{Parameters: map[string]string{"PASSWORD": "value-before", "SIZE": "value-of-size"}}, {Parameters: map[string]string{"USER": "sealed-text"}, Sensitive: []string{"USER"}}}
+	r.HideInstance(t.Context(), c, i, &v1beta1.OperatorVersion{}, runs)
+	got := r.Text("value-of-written value-of-source value-of-parameter value-of-other value-before was-sensitive value-of-size")
+	if want := "REDACTED REDACTED REDACTED value-of-other REDACTED REDACTED value-of-size"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -195,7 +195,7 @@ func (s *Server) logEnd(ctx context.Context, i *v1beta1.Instance, f culprit.Find
 	for _, name := range sub.sensitive {
 		redact.Name(name)
 	}
-	redact.HideInstance(ctx, s.client, i, cmp.Or(sub.Version, &v1beta1.OperatorVersion{}))
+	redact.HideInstance(ctx, s.client, i, cmp.Or(sub.Version, &v1beta1.OperatorVersion{}), sub.runs)
 	return diagnostics.ReadLogEnd(ctx, s.typed, f, func(text string) string { return hide.Text(redact.Text(text)) })
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -16,6 +17,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/diagnostics"
 	"kudo.dev/kudo/pkg/health/culprit"
+	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/plans"
 )
@@ -27,6 +29,8 @@ type explainer struct {
 	set    kubernetes.Interface
 	redact *diagnostics.Redactor
 	now    time.Time
+	// noLog is why no log may be shown; empty if it may.
+	noLog string
 	// subject is the flag of commands that names the object whose plan runs.
 	subject string
 	// definitions and values are those of the parameters of an Instance.
@@ -57,7 +61,11 @@ func (env *Env) ExplainInstance(ctx context.Context, c client.Client, i *v1beta1
 		if c.Get(ctx, i.OperatorVersionKey(), ov) != nil {
 			ov = &v1beta1.OperatorVersion{}
 		}
-		e.redact.HideInstance(ctx, c, i, ov)
+		runs, err := history.List(ctx, c, i)
+		if err != nil && !apierrors.IsForbidden(err) { // a user who may not list runs may see in the log what was sensitive in them
+			e.noLog = "the log is not shown, since the history cannot be read, by which values are left out: " + err.Error()
+		}
+		e.redact.HideInstance(ctx, c, i, ov, runs)
 		e.definitions, e.values = ov.Spec.Parameters, i.Spec.Parameters
 		e.upgrade = i.Status.Baseline != nil && i.Status.Baseline.UpgradeIncomplete
 	})

@@ -13,6 +13,9 @@ func (e *explainer) log(ctx context.Context, f culprit.Finding) string {
 	if !f.HasLog() || e.set == nil {
 		return ""
 	}
+	if e.noLog != "" {
+		return barred(diagnostics.LogEnd{Note: e.noLog})
+	}
 	return barred(diagnostics.ReadLogEnd(ctx, e.set, f, e.redact.Text))
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xlab/treeprint"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -54,6 +55,14 @@ func TestDescribe(t *testing.T) {
 		if got := tc.f.LogsCommand(); got != tc.command {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.command)
 		}
+	}
+}
+
+// TestNoLog (P22): no log is read while it is not known what is to be left out of it.
+func TestNoLog(t *testing.T) {
+	e := &explainer{set: &kubernetes.Clientset{}, noLog: "the log is not shown"}
+	if got := e.log(t.Context(), ended(nil)); got != "  the log is not shown\n" {
+		t.Errorf("%q", got)
 	}
 }
 
