@@ -50,12 +50,12 @@ func TestLimitReads(t *testing.T) {
 	}
 	server.Before(func(r apitest.Request) (any, error) {
 		if r.Kind == "Instance" && len(r.Query["dryRun"]) == 0 && r.Verb == "patch" {
-			<-time.After(time.Second)
+			<-time.After(3100 * time.Millisecond)
 		}
 		return nil, nil
 	})
 	out, _ := commandtest.Expect(t, NewUpdate, 0, "", argsOf("update site -p VALUE=c --dry-run -o yaml")...)
 	_, digest, _ := strings.Cut(out, "digest: ")
 	digest, _, _ = strings.Cut(digest, "\n")
-	commandtest.Expect(t, NewUpdate, 0, "", argsOf("update site -p VALUE=c --timeout 900ms --expect "+digest)...)
+	commandtest.Expect(t, NewUpdate, 0, "", argsOf("update site -p VALUE=c --timeout 3s --expect "+digest)...)
 }
