@@ -204,6 +204,7 @@ func TestRequests(t *testing.T) {
 		body                                    string
 	}{
 		{"a read", "GET", "/api/v1/namespaces/a/pods/b", "", "", 200, "get 200 ", "", "", ""},
+		{"a write at an API server below another path", "PATCH", "/k8s/clusters/c-1/apis/kudo.dev/v1beta1/namespaces/a/instances/b/status", "application/merge-patch+json", "", 200, "patch 200 kudo.dev", "patch own", "", ""},
 		{"a list", "GET", "/api/v1/namespaces/a/pods", "", "", 200, "list 200 ", "", "", ""},
 		{"a list of all namespaces", "GET", "/apis/apps/v1/deployments", "", "", 200, "list 200 apps", "", "", ""},
 		{"a watch", "GET", "/apis/apps/v1/deployments?watch=true", "", "", 200, "watch 200 apps", "", "", ""},

@@ -99,9 +99,11 @@ type target struct {
 	stored bool
 }
 
-// parseTarget reads a path such as /apis/apps/v1/namespaces/NAMESPACE/deployments/NAME/status.
+// parseTarget reads a path such as /apis/apps/v1/namespaces/NAMESPACE/deployments/NAME/status. A proxy may serve the API below another
+// path.
 func parseTarget(path string) target {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
+	parts = parts[max(0, slices.IndexFunc(parts, func(part string) bool { return part == "api" || part == "apis" })):]
 	var out target
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
