@@ -21,12 +21,6 @@ import (
 
 var root = filepath.Join("..", "..")
 
-// rule is an alert.
-type rule struct {
-	Alert, Expr, For    string
-	Labels, Annotations map[string]string
-}
-
 func read(t *testing.T, path ...string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
@@ -36,17 +30,13 @@ func read(t *testing.T, path ...string) []byte {
 	return text
 }
 
-func rules(t *testing.T) []rule {
+func rules(t *testing.T) []Rule {
 	t.Helper()
-	var file struct {
-		Spec struct {
-			Groups []struct{ Rules []rule }
-		}
-	}
-	if err := yaml.Unmarshal(read(t, "manifests", "monitoring", "rules.yaml"), &file); err != nil {
+	all, err := ParseRules(read(t, "manifests", "monitoring", "rules.yaml"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return file.Spec.Groups[0].Rules
+	return all
 }
 
 // names returns the metrics and the labels of an expression, by Prometheus' parser.
@@ -183,7 +173,7 @@ func TestAlertsFire(t *testing.T) {
 		"KudoTarballFailures":         {`kudo_crd_tarball_failures_total{reason="a"} 0+1x120`, `kudo_crd_tarball_failures_total{reason="a"} 7x120`},
 	} {
 		t.Run(alert, func(t *testing.T) {
-			i := slices.IndexFunc(rules(t), func(r rule) bool { return r.Alert == alert })
+			i := slices.IndexFunc(rules(t), func(r Rule) bool { return r.Alert == alert })
 			if i < 0 {
 				t.Fatal("there is no such alert")
 			}
@@ -220,4 +210,39 @@ func holds(t *testing.T, expression, series string) bool {
 		t.Fatal(err)
 	}
 	return slices.ContainsFunc(vector, func(promql.Sample) bool { return true })
+}
+
+// TestFiring checks what fires if metrics go on as between two scrapes.
+func TestFiring(t *testing.T) {
+	const well = "kudo_build_info{version=\"v1\"} 1\nkudo_leader 1\n"
+	for reason, tc := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"all is well":             {well, well, nil},
+		"no manager answers":      {"", "", []string{"KudoManagerDown"}},
+		"none leads":              {well, "kudo_build_info{version=\"v1\"} 1\nkudo_leader 0\n", []string{"KudoNoLeader"}},
+		"no progress goes on":     {well + stuckFor(300), well + stuckFor(310), []string{"KudoPlanStuck"}},
+		"no progress has ended":   {well + stuckFor(300), well, nil},
+		"an age that stays":       {well, well + stuckFor(310), nil},
+		"a counter that goes on":  {well + "kudo_write_conflicts_total{reason=\"fields\"} 3\n", well + "kudo_write_conflicts_total{reason=\"fields\"} 5\n", []string{"KudoConflicts"}},
+		"a counter that is slow":  {well + "kudo_write_conflicts_total{reason=\"fields\"} 3\n", well + "kudo_write_conflicts_total{reason=\"fields\"} 3\n", nil},
+		"a manager starts anew":   {well + "# TYPE kudo_write_conflicts_total counter\nkudo_write_conflicts_total{reason=\"fields\"} 90\n", well + "# TYPE kudo_write_conflicts_total counter\nkudo_write_conflicts_total{reason=\"fields\"} 5\n", []string{"KudoConflicts"}},
+		"a time that is near":     {well, well + fmt.Sprintf("kudo_webhook_certificate_expiry_timestamp_seconds %d\n", time.Now().Add(10*24*time.Hour).Unix()), []string{"KudoCertificateExpires"}},
+		"a time that is far away": {well, well + fmt.Sprintf("kudo_webhook_certificate_expiry_timestamp_seconds %d\n", time.Now().Add(20*24*time.Hour).Unix()), nil},
+	} {
+		got, err := Firing(t.Context(), rules(t), strings.NewReader(tc.before), strings.NewReader(tc.after), 10*time.Second, time.Now())
+		if err != nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v fire (%v), want %v", reason, got, err, tc.want)
+		}
+	}
+	for _, malformed := range []string{"kudo_leader x\n", "{\n"} {
+		if _, err := Firing(t.Context(), rules(t), strings.NewReader(""), strings.NewReader(malformed), time.Second, time.Now()); err == nil {
+			t.Errorf("%q is taken", malformed)
+		}
+	}
+}
+
+func stuckFor(seconds int) string {
+	return fmt.Sprintf("kudo_instance_stuck_seconds{instance=\"i\",namespace=\"n\",plan=\"deploy\",reason=\"x\"} %d\n", seconds)
 }
