@@ -18,7 +18,9 @@ import (
 	"testing"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"sigs.k8s.io/yaml"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/commandtest"
 	"kudo.dev/kudo/test/ocitest"
 )
@@ -101,6 +103,33 @@ func TestSignArchive(t *testing.T) {
 			t.Errorf("%s: %s%s, want %s", tc.reason, out, errs, tc.want)
 		}
 	}
+}
+
+// TestManifestsSigned checks S14: what GitOps stores has the signatures of the package, so that the manager can verify it.
+func TestManifestsSigned(t *testing.T) {
+	home(t)
+	private, _ := newKey(t)
+	archive := packed(t, packageDir(t, "web", "1.0.0"), "web-1.0.0.tgz")
+	run(t, 0, nil, "sign", archive, "--key", private)
+	signature, err := os.ReadFile(archive + ".sigstore.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ := run(t, 0, nil, "render", archive, "--manifests")
+	for document := range strings.SplitSeq(out, "\n---\n") {
+		version := &v1beta1.OperatorVersion{}
+		if err := yaml.Unmarshal([]byte(document), version); err != nil {
+			t.Fatal(err)
+		}
+		if version.Kind != "OperatorVersion" {
+			continue
+		}
+		if p := version.Spec.Provenance; p == nil || len(p.Signatures) != 1 || p.Signatures[0] != strings.TrimSpace(string(signature)) {
+			t.Errorf("the provenance is %+v", p)
+		}
+		return
+	}
+	t.Errorf("there is no OperatorVersion in\n%s", out)
 }
 
 // TestBadSignatureFile checks S17: verify, sign and push refuse an archive whose file of signatures cannot be read, and leave the file as it is.
