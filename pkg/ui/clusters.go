@@ -19,6 +19,7 @@ import (
 // clusterKind is a kind whose objects register clusters.
 type clusterKind struct {
 	schema.GroupVersionKind
+	namespaced bool
 	// condition is the type of the condition that says whether the control plane of the cluster is well.
 	condition string
 	// version and manager are the fields with the version of Kubernetes and the name of the program that has registered the cluster. Without
@@ -28,7 +29,7 @@ type clusterKind struct {
 
 // clusterKinds are the kinds of Kubernetes' multicluster group and of Karmada.
 var clusterKinds = []clusterKind{
-	{GroupVersionKind: schema.GroupVersionKind{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Kind: "ClusterProfile"},
+	{GroupVersionKind: schema.GroupVersionKind{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Kind: "ClusterProfile"}, namespaced: true,
 		condition: "ControlPlaneHealthy", version: []string{"status", "version", "kubernetes"},
 		manager: []string{"spec", "clusterManager", "name"}},
 	{GroupVersionKind: schema.GroupVersionKind{Group: "cluster.karmada.io", Version: "v1alpha1", Kind: "Cluster"},
@@ -98,7 +99,7 @@ func (c *clusterRegistry) find(ctx context.Context, kind clusterKind) (*feed, bo
 func (c *clusterRegistry) newFeed(mapping *meta.RESTMapping, kind clusterKind) (*feed, error) {
 	resource := c.server.dynamic.Resource(mapping.Resource)
 	objects := resource.Namespace("")
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+	if kind.namespaced {
 		objects = resource.Namespace(c.server.Namespace)
 	}
 	example := &unstructured.Unstructured{}
@@ -198,15 +199,15 @@ func (c *clusterRegistry) list() clusterList {
 		if f == nil {
 			continue
 		}
-		if kind.Kind == clusterKinds[0].Kind {
+		if kind.namespaced {
 			list.In = c.server.Namespace
 		}
-		status := f.Status()
+		status, why := f.Status(), f.unknown()
 		list.Feeds = append(list.Feeds, status)
 		list.Complete = list.Complete && status.State == current
 		for _, u := range objectsOf[*unstructured.Unstructured](f) {
 			row := kind.rowOf(u)
-			if why := f.unknown(); why != "" { // what was so before is not shown as what is
+			if why != "" { // what was so before is not shown as what is
 				row.State, row.Message = clusterUnknown, why
 			}
 			list.Rows = append(list.Rows, row)
