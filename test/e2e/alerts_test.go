@@ -304,8 +304,8 @@ func (m *monitor) start() {
 		return forward(r)
 	})
 	Expect(err).NotTo(HaveOccurred())
-	m.address = freeAddress()
-	_, port, err := net.SplitHostPort(freeAddress())
+	m.address = env.FreeAddress(GinkgoTB())
+	_, port, err := net.SplitHostPort(env.FreeAddress(GinkgoTB()))
 	Expect(err).NotTo(HaveOccurred())
 	m.manager = m.plane.Manager("--kubeconfig="+m.proxy.Kubeconfig, "--cache-dir="+filepath.Join(m.folder, "cache"), "--metrics-bind-address="+m.address, "--metrics-secure=false",
 		"--webhook-bind-address=127.0.0.1", "--webhook-port="+port, "--webhook-cert-rotation=false", "--webhook-cert-dir="+filepath.Join(m.folder, "certificate"))
@@ -325,14 +325,6 @@ func (m *monitor) stop() {
 		m.proxy.Close()
 	}
 	Expect(os.RemoveAll(m.folder)).To(Succeed())
-}
-
-func freeAddress() string {
-	GinkgoHelper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(l.Close()).To(Succeed())
-	return l.Addr().String()
 }
 
 // replaceCertificate puts a certificate that ends in ten days, and its key, into the Secret of the webhooks, as a program beside kudo does.

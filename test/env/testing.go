@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -198,4 +199,13 @@ func (e *Env) MustKudo(t testing.TB, code int, args ...string) string {
 		t.Fatalf("kubectl kudo %s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, out)
 	}
 	return out
+}
+
+// FreeAddress returns an address of the loopback interface on which nothing listens.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	Must(t, err)
+	Must(t, l.Close())
+	return l.Addr().String()
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -49,18 +48,10 @@ func newSampleWebhook(t testing.TB) *sampleWebhook {
 	env.Must(t, err)
 	env.Must(t, os.WriteFile(w.certificate, bundle, 0o600))
 	env.Must(t, os.WriteFile(w.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
-	w.bundle, w.address = bundle, freeAddress(t)
+	w.bundle, w.address = bundle, env.FreeAddress(t)
 	w.start(t)
 	t.Cleanup(func() { w.stop(t) })
 	return w
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	env.Must(t, err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 func (w *sampleWebhook) start(t testing.TB) {

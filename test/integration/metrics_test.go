@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -163,7 +162,7 @@ var _ = It("The manager serves metrics by TLS, to those who show a token and may
 	ns := namespace(t)
 	reader, other := accountToken(t, ns, "reader"), accountToken(t, ns, "other")
 	allowMetrics(t, ns, "reader")
-	address := freeAddress(t)
+	address := env.FreeAddress(t)
 	// It waits for the lease of the manager that works, and serves its metrics meanwhile.
 	process := plane.Manager("--leader-elect=true", "--webhook-port=0", "--cache-dir", t.TempDir(), "--metrics-bind-address="+address)
 	env.Must(t, process.Start())
@@ -233,12 +232,4 @@ func metricsReader(t testing.TB, ns string) func(what string, lines, absent []st
 			return ""
 		})
 	}
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	env.Must(t, err)
-	env.Must(t, l.Close())
-	return l.Addr().String()
 }
