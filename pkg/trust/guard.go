@@ -18,6 +18,7 @@ import (
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/text"
@@ -55,6 +56,12 @@ type Request struct {
 	Namespace string
 	// Signatures are bundles that were found elsewhere than in spec.
 	Signatures []string
+	// Manifest is the digest of the manifest that the package is said to have come in, if that stands elsewhere than in spec.
+	Manifest string
+	// Content is the content digest that the OperatorVersion must have, whatever policies say; empty if any content is taken.
+	Content string
+	// Tarball is one that the Instance names; nil if it names none.
+	Tarball *Tarball
 	// UnpinnedTarball says which CRD tarball besides that of spec is to be installed, as in Candidate.
 	UnpinnedTarball string
 }
@@ -88,6 +95,11 @@ func (v Verdict) result() metrics.Result {
 
 // judge is Judge without the metrics.
 func (g *Guard) judge(ctx context.Context, r Request) (Verdict, error) {
+	if r.Content != "" {
+		if v := g.compareContent(r); !v.Allowed {
+			return v, nil
+		}
+	}
 	list := &configv1alpha1.PackagePolicyList{}
 	if err := g.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return Verdict{}, fmt.Errorf("list PackagePolicies: %w", err)
@@ -102,10 +114,7 @@ func (g *Guard) judge(ctx context.Context, r Request) (Verdict, error) {
 	}
 	key := r.key(list.Items, namespace, required)
 	now := g.Clock.Now()
-	g.mu.Lock()
-	known, found := g.verdicts[key]
-	g.mu.Unlock()
-	if found && (known.Until.IsZero() || now.Before(known.Until)) {
+	if known, found := g.recall(key); found && (known.Until.IsZero() || now.Before(known.Until)) {
 		return known, nil
 	}
 	defer func() { g.Metrics.Took(g.Clock.Since(now)) }()
@@ -114,6 +123,7 @@ func (g *Guard) judge(ctx context.Context, r Request) (Verdict, error) {
 		return Verdict{Reason: ContentDiffers, Message: text.Plain(err.Error(), maxMessage)}, nil
 	}
 	candidate.Signatures = append(slices.Clone(candidate.Signatures), r.Signatures...)
+	candidate.Tarball, candidate.Manifest = r.Tarball, cmp.Or(candidate.Manifest, r.Manifest)
 	if r.UnpinnedTarball != "" {
 		candidate.UnpinnedTarball = r.UnpinnedTarball
 	}
@@ -124,13 +134,47 @@ func (g *Guard) judge(ctx context.Context, r Request) (Verdict, error) {
 	slices.SortFunc(policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
 	verdict := Judge(policies, candidate, required, now)
 	verdict.Message = text.Plain(verdict.Message, maxMessage)
+	g.remember(key, verdict)
+	return verdict, nil
+}
+
+// compareContent refuses an OperatorVersion whose content is not the wanted one.
+func (g *Guard) compareContent(r Request) Verdict {
+	key := sha256.Sum256(fmt.Appendf(nil, "content %q %q", r.Identity, r.Content))
+	if known, found := g.recall(key); found {
+		return known
+	}
+	verdict := Verdict{Allowed: true}
+	digest, err := content.Digest(r.Version)
+	switch {
+	case err != nil:
+		verdict = Verdict{Reason: ContentDiffers, Message: text.Plain(err.Error(), maxMessage)}
+	case digest != r.Content:
+		verdict = Verdict{Reason: ContentDiffers, Message: fmt.Sprintf("OperatorVersion %s/%s has content %s, and the Instance wants %s "+
+			"(annotation %s): install the package that has this content, or, if the Instance is a dependency, the version of its parent that "+
+			"is locked to what is installed", r.Version.Namespace, r.Version.Name, digest, text.Plain(r.Content, len(digest)),
+			v1beta1.VersionContentAnnotation)}
+	}
+	g.remember(key, verdict)
+	return verdict
+}
+
+// recall returns a verdict that was remembered.
+func (g *Guard) recall(key [sha256.Size]byte) (Verdict, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	verdict, found := g.verdicts[key]
+	return verdict, found
+}
+
+// remember keeps a verdict.
+func (g *Guard) remember(key [sha256.Size]byte, verdict Verdict) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.verdicts == nil || len(g.verdicts) >= maxVerdicts {
 		g.verdicts = map[[sha256.Size]byte]Verdict{}
 	}
 	g.verdicts[key] = verdict
-	return verdict, nil
 }
 
 // labelsOf returns the labels of a Namespace. One that cannot be read is an error: a policy could select it.
@@ -153,6 +197,10 @@ func (r Request) key(policies []configv1alpha1.PackagePolicy, namespace labels.S
 		parts[i] = fmt.Sprintf("%q %q %d", p.Name, p.UID, p.Generation)
 	}
 	slices.Sort(parts)
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %t", parts, r.Identity, namespace.String(), r.Signatures, r.UnpinnedTarball,
-		required))
+	tarball := Tarball{}
+	if r.Tarball != nil {
+		tarball = *r.Tarball
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %q %t", parts, r.Identity, namespace.String(), r.Signatures,
+		r.Manifest, tarball, r.UnpinnedTarball, required))
 }

@@ -75,3 +75,37 @@ func TestGuard(t *testing.T) {
 		t.Error("policies that cannot be read allow something")
 	}
 }
+
+// TestGuardContent checks S33: a content that an Instance wants is compared without any policy, and remembered until it changes.
+func TestGuardContent(t *testing.T) {
+	ov := &v1beta1.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "postgres-1.0.0"}}
+	ov.Spec.Operator.Name, ov.Spec.Version = "postgres", "1.0.0"
+	p, err := PackageOf(ov)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := apitest.Start(t)
+	server.AddKind(configv1alpha1.GroupVersion.WithKind("PackagePolicy"), false)
+	c := server.Client()
+	g := &Guard{Cache: c, Live: c, Clock: clocktesting.NewFakeClock(now), Required: func(context.Context) bool { return false }}
+	for _, tc := range []struct {
+		reason, content, identity string
+		change                    func()
+		allowed                   bool
+	}{
+		{"no content is wanted", "", "1", nil, true},
+		{"the content that it has", p.Content, "1", nil, true},
+		{"another content", digestOf("a"), "1", nil, false},
+		{"no digest at all", "latest", "1", nil, false},
+		{"what nothing has changed of is not computed again", p.Content, "1", func() { ov.Spec.Version = "1.0.1" }, true},
+		{"a content that has changed", p.Content, "2", nil, false},
+	} {
+		if tc.change != nil {
+			tc.change()
+		}
+		v, err := g.Judge(t.Context(), Request{Version: ov, Identity: tc.identity, Namespace: "ns", Content: tc.content})
+		if err != nil || v.Allowed != tc.allowed || !tc.allowed && (v.Reason != ContentDiffers || !strings.Contains(v.Message, "OperatorVersion ns/postgres-1.0.0 has content sha256:")) {
+			t.Errorf("%s: %+v, %v", tc.reason, v, err)
+		}
+	}
+}

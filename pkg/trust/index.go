@@ -8,7 +8,6 @@ import (
 	"time"
 
 	in_toto "github.com/in-toto/attestation/go/v1"
-	"google.golang.org/protobuf/encoding/protojson"
 )
 
 // IndexPredicateType says that a statement is a signature of the index of a repository.
@@ -57,10 +56,10 @@ func VerifyIndex(data []byte, digest string, key *PublicKey, now time.Time) (Ind
 	if err != nil {
 		return Index{}, err
 	}
-	if err := checkType(said, IndexPredicateType, "the index of a repository"); err != nil {
+	if err := checkType(said.Statement, IndexPredicateType, "the index of a repository"); err != nil {
 		return Index{}, err
 	}
-	out, err := readIndexPredicate(said)
+	out, err := readIndexPredicate(said.Statement)
 	if err != nil {
 		return Index{}, err
 	}
@@ -84,12 +83,12 @@ func VerifyIndex(data []byte, digest string, key *PublicKey, now time.Time) (Ind
 
 // SequenceOf returns the sequence that a bundle says of an index, of whatever key; 0 if it says none.
 func SequenceOf(data []byte) int64 {
-	parsed, err := parse(data)
+	parsed, err := parse(data, checkKeyMaterial)
 	if err != nil {
 		return 0
 	}
-	said := &in_toto.Statement{}
-	if err := protojson.Unmarshal(parsed.GetDsseEnvelope().GetPayload(), said); err != nil {
+	said, err := statementOf(parsed)
+	if err != nil {
 		return 0
 	}
 	out, err := readIndexPredicate(said)

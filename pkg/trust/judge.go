@@ -3,6 +3,7 @@ package trust
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,10 @@ type Candidate struct {
 	Namespace labels.Set
 	// Anywhere is set if it is not known in which namespace the package is going to run. Each policy counts then that does in some namespace.
 	Anywhere bool
+	// Manifest is the digest of the manifest that the package is said to have come in; empty if that is not known.
+	Manifest string
+	// Tarball is one that the Instance names; nil if it names none.
+	Tarball *Tarball
 	// UnpinnedTarball says which CRD tarball the signatures do not cover, and the remedy; empty if there is none.
 	UnpinnedTarball string
 }
@@ -48,7 +53,7 @@ func NewCandidate(version *v1beta1.OperatorVersion, namespace labels.Set) (Candi
 	p, err := PackageOf(version)
 	c := Candidate{Package: p, Namespace: namespace}
 	if version.Spec.Provenance != nil {
-		c.Signatures = version.Spec.Provenance.Signatures
+		c.Signatures, c.Manifest = version.Spec.Provenance.Signatures, version.Spec.Provenance.Manifest
 	}
 	c.UnpinnedTarball = UnpinnedTarball(version.Spec.CRDTarball)
 	return c, err
@@ -75,7 +80,7 @@ type Verdict struct {
 }
 
 // Judge decides whether a package may run at a time. All policies that apply must be met, and no policy that matches may have revoked the
-// content. Without a policy the package may run, unless policies are required.
+// content, or the manifest that the package came in. Without a policy the package may run, unless policies are required.
 func Judge(policies []Policy, c Candidate, required bool, now time.Time) Verdict {
 	matches := matching(policies, c)
 	if len(matches) == 0 {
@@ -90,6 +95,14 @@ func Judge(policies []Policy, c Candidate, required bool, now time.Time) Verdict
 			return Verdict{Reason: Revoked, Message: fmt.Sprintf("%s has content %s, which PackagePolicy %s revokes: use another version",
 				quote(c.Package.String()), c.Package.Content, p.Name)}
 		}
+		if p.revoked[c.Manifest] {
+			return Verdict{Reason: Revoked, Message: fmt.Sprintf("%s is from manifest %s, which PackagePolicy %s revokes: use another version",
+				quote(c.Package.String()), quote(c.Manifest), p.Name)}
+		}
+	}
+	c.Package.Revoked = map[string]bool{}
+	for _, p := range matches {
+		maps.Copy(c.Package.Revoked, p.revoked)
 	}
 	sum := Verdict{Allowed: true, Reason: NotRequired}
 	var messages []string
@@ -163,7 +176,10 @@ func (p Policy) verify(c Candidate, now time.Time) (names []string, until time.T
 	for _, authority := range p.Authorities {
 		err := p.verifyAny(c, authority, now)
 		if err == nil {
-			names, until = append(names, authority.Name), ends(until, authority.NotAfter)
+			names = append(names, authority.Name)
+			if authority.Key != nil { // what an identity has signed before it ended goes on to count
+				until = ends(until, authority.NotAfter)
+			}
 			continue
 		}
 		if worst == nil || telling(err.Reason) > telling(worst.Reason) {
@@ -172,11 +188,11 @@ func (p Policy) verify(c Candidate, now time.Time) (names []string, until time.T
 	}
 	switch {
 	case len(names) >= p.threshold:
-		return names, until, nil
+		return names, until, p.verifyTarball(c.Tarball, now)
 	case len(names) > 0:
 		return nil, until, refuse(NoSignature, "%s is signed by %s alone: PackagePolicy %s requires %s", quote(c.Package.String()),
 			strings.Join(names, ", "), p.Name, p.wanted())
-	case worst.Reason == WrongKey:
+	case worst.Reason == WrongKey && worst.Hint != "":
 		return nil, until, refuse(WrongKey, "%s is signed by key %s, which PackagePolicy %s does not list (%s)", quote(c.Package.String()),
 			quote(worst.Hint), p.Name, p.hints())
 	}
@@ -204,7 +220,7 @@ func (p Policy) verifyAny(c Candidate, authority Authority, now time.Time) *Refu
 
 // telling orders the reasons of refusals: what a known authority has signed says more than what others have.
 func telling(reason Reason) int {
-	return slices.Index([]Reason{WrongType, WrongKey, NameDiffers, ContentDiffers, Expired}, reason)
+	return slices.Index([]Reason{WrongType, WrongKey, NameDiffers, ContentDiffers, Expired, Revoked}, reason)
 }
 
 // wanted puts the signatures that a policy requires into words.
@@ -219,11 +235,11 @@ func (p Policy) wanted() string {
 	return "a signature of " + strings.Join(names, " or ")
 }
 
-// hints lists the authorities with the names of their keys.
+// hints lists the authorities with the names of their keys or identities.
 func (p Policy) hints() string {
 	out := make([]string, len(p.Authorities))
 	for i, a := range p.Authorities {
-		out[i] = a.Name + ": " + a.Key.Hint()
+		out[i] = a.Name + ": " + strings.TrimPrefix(a.signer(), "key ")
 	}
 	return strings.Join(out, ", ")
 }

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -101,18 +102,14 @@ func (p *Policy) readAuthorities(spec configv1alpha1.PackagePolicySpec) error {
 		return fmt.Errorf("spec.action is %q: it must be Require, Warn, Refuse or Allow", p.action)
 	}
 	for i, authority := range spec.Authorities {
-		key, err := ParsePublicKey([]byte(authority.Key.PublicKey))
+		a, err := readAuthority(authority)
 		if err != nil {
-			return fmt.Errorf("spec.authorities[%d].key.publicKey: %w", i, err)
+			return fmt.Errorf("spec.authorities[%d]%w", i, err)
 		}
 		for _, other := range p.Authorities {
-			if other.Key.Equal(key) { // with a threshold, one signature would count twice
-				return fmt.Errorf("spec.authorities[%d].key.publicKey is that of %s: each authority needs a key of its own", i, other.Name)
+			if field := a.same(other); field != "" { // with a threshold, one signature would count twice
+				return fmt.Errorf("spec.authorities[%d].%s is that of %s: each authority needs its own", i, field, other.Name)
 			}
-		}
-		a := Authority{Name: authority.Name, Key: key}
-		if authority.NotAfter != nil {
-			a.NotAfter = authority.NotAfter.Time
 		}
 		p.Authorities = append(p.Authorities, a)
 	}
@@ -120,6 +117,40 @@ func (p *Policy) readAuthorities(spec configv1alpha1.PackagePolicySpec) error {
 		return fmt.Errorf("spec.threshold is %d, and there are %d authorities", p.threshold, len(spec.Authorities))
 	}
 	return nil
+}
+
+// readAuthority reads an authority. The error begins with the field.
+func readAuthority(authority configv1alpha1.PolicyAuthority) (a Authority, err error) {
+	a.Name = authority.Name
+	if authority.NotAfter != nil {
+		a.NotAfter = authority.NotAfter.Time
+	}
+	switch {
+	case (authority.Key == nil) == (authority.Keyless == nil):
+		return a, errors.New(": set either key or keyless")
+	case authority.Key != nil:
+		if a.Key, err = ParsePublicKey([]byte(authority.Key.PublicKey)); err != nil {
+			return a, fmt.Errorf(".key.publicKey: %w", err)
+		}
+	default:
+		k := authority.Keyless
+		if a.Identity, err = NewIdentity(k.Issuer, k.Subject, []byte(k.TrustedRoot)); err != nil {
+			return a, fmt.Errorf(".keyless: %w", err)
+		}
+	}
+	return a, nil
+}
+
+// same returns the field in which two authorities are the same signer; empty if they are not.
+func (a Authority) same(other Authority) string {
+	switch {
+	case a.Key != nil && other.Key != nil && a.Key.Equal(other.Key):
+		return "key.publicKey"
+	case a.Identity != nil && other.Identity != nil && a.Identity.Issuer == other.Identity.Issuer &&
+		a.Identity.Subject == other.Identity.Subject:
+		return "keyless"
+	}
+	return ""
 }
 
 func (p *Policy) readMinimumVersions(spec configv1alpha1.PackagePolicySpec) error {

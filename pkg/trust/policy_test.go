@@ -18,7 +18,7 @@ func policy(name string, operators []string, signers ...*Signer) *configv1alpha1
 	p.Spec.Action, p.Spec.Match.Operators = configv1alpha1.RequireSignatures, operators
 	for i, s := range signers {
 		p.Spec.Authorities = append(p.Spec.Authorities, configv1alpha1.PolicyAuthority{Name: string(rune('a' + i)),
-			Key: configv1alpha1.AuthorityKey{PublicKey: string(s.Public.PEM())}})
+			Key: &configv1alpha1.AuthorityKey{PublicKey: string(s.Public.PEM())}})
 	}
 	return p
 }

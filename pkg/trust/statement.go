@@ -43,6 +43,8 @@ type Package struct {
 	// Digests are those of the files that the package is in, by the names of subjects; empty for an OperatorVersion in a cluster, of
 	// which there is no file. A signature that is made names the first of manifest and archive.
 	Digests map[string]string
+	// Revoked has the digests of files whose signatures do not count.
+	Revoked map[string]bool
 }
 
 // String returns the package as messages name it.
@@ -89,11 +91,20 @@ func newSubject(name, digest string) subject {
 	return subject{name, map[string]string{"sha256": strings.TrimPrefix(digest, digestPrefix)}}
 }
 
-// Sign returns a bundle that vouches for a package. The signature is verified before it is returned, since a program may have made it.
-func Sign(ctx context.Context, p Package, by *Signer) ([]byte, error) {
-	payload, err := json.Marshal(newStatement(p))
+// Statement returns the in-toto statement that a signature of a package has, in JSON.
+func Statement(p Package) ([]byte, error) {
+	text, err := json.Marshal(newStatement(p))
 	if err != nil {
 		return nil, fmt.Errorf("encode the statement: %w", err)
+	}
+	return text, nil
+}
+
+// Sign returns a bundle that vouches for a package. The signature is verified before it is returned, since a program may have made it.
+func Sign(ctx context.Context, p Package, by *Signer) ([]byte, error) {
+	payload, err := Statement(p)
+	if err != nil {
+		return nil, err
 	}
 	return signPayload(ctx, payload, payloadType, by, func(bundle []byte) error {
 		return Verify(bundle, p, Authority{Name: "the public key of the signer", Key: by.Public}, time.Time{})

@@ -55,13 +55,22 @@ func refuse(reason Reason, format string, args ...any) *RefusedError {
 	return &RefusedError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Authority is whose signatures count.
+// Authority is whose signatures count. It has either a key or an identity.
 type Authority struct {
-	Name string
-	Key  *PublicKey
+	Name     string
+	Key      *PublicKey
+	Identity *Identity
 	// NotAfter is when the authority ends; zero is never. A signature with a key has no time that can be trusted, so that all signatures
-	// of the authority end then.
+	// of the authority end then. Those of an identity count if they were made before.
 	NotAfter time.Time
+}
+
+// signer names the key or the identity of the authority.
+func (a Authority) signer() string {
+	if a.Identity != nil {
+		return a.Identity.String()
+	}
+	return "key " + a.Key.Hint()
 }
 
 // IsExpired reports whether the authority has ended.
@@ -77,21 +86,52 @@ func Verify(data []byte, wanted Package, authority Authority, now time.Time) err
 	if err != nil {
 		return err
 	}
-	if err := checkStatement(said, wanted, authority.Name); err != nil {
+	if err := checkStatement(said.Statement, wanted, authority.Name); err != nil {
 		return err
 	}
-	if authority.IsExpired(now) {
-		return refuse(Expired, "authority %s ended on %s: sign again with a key that is valid", authority.Name,
-			authority.NotAfter.UTC().Format(time.DateOnly))
+	if authority.isExpired(said.signed, now) {
+		return authority.expired()
 	}
 	return nil
 }
 
-// verifyBundle returns the statement of a bundle that the key of an authority verifies. What the statement says is not looked at.
-func verifyBundle(data []byte, what string, authority Authority) (*in_toto.Statement, error) {
-	parsed, err := parse(data)
+// CheckStatement returns nil if a bundle has the statement of a package; else the error is a *RefusedError. It says nothing of who has
+// signed the bundle.
+func CheckStatement(data []byte, wanted Package) error {
+	parsed, err := parse(data, nil)
+	if err != nil {
+		return refuse(WrongType, "%s", quote(text.OneLine(err.Error())))
+	}
+	said, err := statementOf(parsed)
+	if err != nil {
+		return refuse(WrongType, "%s", quote(text.OneLine(err.Error())))
+	}
+	return checkStatement(said, wanted, "the bundle")
+}
+
+// signedStatement is a statement, and when it was signed; that is zero for a statement that is signed with a key.
+type signedStatement struct {
+	*in_toto.Statement
+	signed time.Time
+}
+
+// verifyBundle returns the statement of a bundle that the key or the identity of an authority verifies. What the statement says is not
+// looked at.
+func verifyBundle(data []byte, what string, authority Authority) (*signedStatement, error) {
+	check := checkKeyMaterial
+	if authority.Identity != nil {
+		check = authority.Identity.checkMaterial
+	}
+	parsed, err := parse(data, check)
 	if err != nil {
 		return nil, refuse(WrongType, "the bundle is no signature of %s: %s", what, text.Truncate(text.OneLine(err.Error()), maxShown))
+	}
+	if authority.Identity != nil {
+		said, err := authority.Identity.verify(parsed)
+		if err != nil {
+			return nil, refuse(WrongKey, "the bundle is not signed by %s, as %s is: %s", authority.signer(), authority.Name, quote(err.Error()))
+		}
+		return said, nil
 	}
 	said, err := verifySignature(parsed, authority.Key)
 	if err != nil {
@@ -99,7 +139,7 @@ func verifyBundle(data []byte, what string, authority Authority) (*in_toto.State
 		return nil, &RefusedError{Reason: WrongKey, Hint: hint, Message: fmt.Sprintf("the bundle says that it is signed by key %s, and key %s "+
 			"of %s does not verify it", quote(hint), authority.Key.Hint(), authority.Name)}
 	}
-	return said, nil
+	return &signedStatement{Statement: said}, nil
 }
 
 // checkType refuses a statement of another type than the wanted one.
@@ -122,9 +162,8 @@ func subjectDigest(s *in_toto.ResourceDescriptor) (string, error) {
 	return digestPrefix + encoded, nil
 }
 
-// parse reads a bundle that is signed with a key. All that verifying with a key does not look at is refused: a log entry, a timestamp or
-// a certificate that is not verified must not look as if it were.
-func parse(data []byte) (*protobundle.Bundle, error) {
+// parse reads a bundle with a statement. What it is signed with is checked by check, unless that is nil.
+func parse(data []byte, check func(*protobundle.VerificationMaterial) error) (*protobundle.Bundle, error) {
 	if len(data) > MaxBundle {
 		return nil, fmt.Errorf("it has %d bytes, more than the %d allowed", len(data), MaxBundle)
 	}
@@ -132,7 +171,7 @@ func parse(data []byte) (*protobundle.Bundle, error) {
 	if err := protojson.Unmarshal(data, b); err != nil {
 		return nil, err
 	}
-	material, envelope := b.GetVerificationMaterial(), b.GetDsseEnvelope()
+	envelope := b.GetDsseEnvelope()
 	switch {
 	case b.GetMediaType() != BundleType:
 		return nil, fmt.Errorf("its type is %q", b.GetMediaType())
@@ -142,15 +181,35 @@ func parse(data []byte) (*protobundle.Bundle, error) {
 		return nil, fmt.Errorf("its payload is of type %q", envelope.GetPayloadType())
 	case len(envelope.GetSignatures()) != 1:
 		return nil, fmt.Errorf("it has %d signatures: a bundle has one", len(envelope.GetSignatures()))
-	case material.GetPublicKey() == nil:
-		return nil, errors.New("it is not signed with a key")
-	case len(material.GetTlogEntries()) > 0 || material.GetTimestampVerificationData() != nil:
-		return nil, errors.New("it has log entries or timestamps, which are not verified with a key")
 	}
-	if err := protojson.Unmarshal(envelope.GetPayload(), &in_toto.Statement{}); err != nil {
+	if check != nil {
+		if err := check(b.GetVerificationMaterial()); err != nil {
+			return nil, err
+		}
+	}
+	_, err := statementOf(b)
+	return b, err
+}
+
+// statementOf returns the statement of a bundle, whoever has signed it.
+func statementOf(b *protobundle.Bundle) (*in_toto.Statement, error) {
+	said := &in_toto.Statement{}
+	if err := protojson.Unmarshal(b.GetDsseEnvelope().GetPayload(), said); err != nil {
 		return nil, fmt.Errorf("its statement cannot be read: %w", err)
 	}
-	return b, nil
+	return said, nil
+}
+
+// checkKeyMaterial refuses a bundle that has more than a key: a log entry, a timestamp or a certificate that is not verified must not look
+// as if it were.
+func checkKeyMaterial(material *protobundle.VerificationMaterial) error {
+	switch {
+	case material.GetPublicKey() == nil:
+		return errors.New("it is not signed with a key")
+	case len(material.GetTlogEntries()) > 0 || material.GetTimestampVerificationData() != nil:
+		return errors.New("it has log entries or timestamps, which are not verified with a key")
+	}
+	return nil
 }
 
 // verifySignature returns the statement of a bundle that a key verifies. The key is tried whatever the hint in the bundle says.
@@ -231,6 +290,9 @@ func checkSubjects(subjects []*in_toto.ResourceDescriptor, wanted Package, autho
 	name := subjects[0].GetName()
 	if name != SubjectManifest && name != SubjectArchive {
 		return refuse(WrongType, "the first subject of the signature is %s: it must be %s or %s", quote(name), SubjectManifest, SubjectArchive)
+	}
+	if wanted.Revoked[digests[0]] {
+		return refuse(Revoked, "the signature of %s is for %s %s, which is revoked", authority, name, digests[0])
 	}
 	if len(wanted.Digests) > 0 && wanted.Digests[name] != digests[0] {
 		return refuse(ContentDiffers, "the %s is %s, and the signature of %s is for %s: it was changed after it was signed", name,

@@ -249,7 +249,7 @@ func TestVerifiedPackage(t *testing.T) {
 	home, key := signedLayout(t, packaged("web", "1.0.0"))
 	policy := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "production"}}
 	policy.Spec.Action = configv1alpha1.RequireSignatures
-	policy.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", Key: configv1alpha1.AuthorityKey{PublicKey: string(key)}}}
+	policy.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", Key: &configv1alpha1.AuthorityKey{PublicKey: string(key)}}}
 	api := apitest.Start(t)
 	api.AddKind(configv1alpha1.GroupVersion.WithKind("PackagePolicy"), false)
 	api.Put(policy)

@@ -84,7 +84,7 @@ var _ = Describe("Each alert fires for what it is about, judged by Prometheus' e
 	policy := func(name string, change func(*configv1alpha1.PackagePolicySpec)) *configv1alpha1.PackagePolicy {
 		p := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		p.Spec.Action, p.Spec.Match.Operators = configv1alpha1.RequireSignatures, []string{name}
-		p.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", Key: configv1alpha1.AuthorityKey{PublicKey: publicKey()}}}
+		p.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", Key: &configv1alpha1.AuthorityKey{PublicKey: publicKey()}}}
 		if change != nil {
 			change(&p.Spec)
 		}

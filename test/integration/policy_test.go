@@ -54,7 +54,7 @@ func requirePolicy(operator string, by *trust.Signer, changes ...func(*configv1a
 	t := GinkgoTB()
 	p := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: operator}}
 	p.Spec.Action, p.Spec.Match.Operators = configv1alpha1.RequireSignatures, []string{operator}
-	p.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", Key: configv1alpha1.AuthorityKey{PublicKey: string(by.Public.PEM())}}}
+	p.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", Key: &configv1alpha1.AuthorityKey{PublicKey: string(by.Public.PEM())}}}
 	for _, change := range changes {
 		change(&p.Spec)
 	}

@@ -79,7 +79,8 @@ type PackagePolicySpec struct {
 	// +listMapKey=operator
 	// +kubebuilder:validation:MaxItems=256
 	MinimumVersions []MinimumVersion `json:"minimumVersions,omitempty"`
-	// Revoked are content digests, as `kubectl kudo package verify` prints them, that are not run whoever has signed them.
+	// Revoked are content digests, as `kubectl kudo package verify` prints them, that are not run whoever has signed them, and digests of
+	// manifests: what came in one is not run, and a signature of one does not count.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1024
@@ -104,6 +105,7 @@ type PolicyMatch struct {
 }
 
 // PolicyAuthority is whose signatures count.
+// +kubebuilder:validation:XValidation:rule="has(self.key) != has(self.keyless)",message="set either key or keyless"
 type PolicyAuthority struct {
 	// Name of the authority, which messages use.
 	// +required
@@ -112,12 +114,35 @@ type PolicyAuthority struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Name string `json:"name"`
 	// NotAfter is when the authority ends. A signature with a key has no time that can be trusted, so that all signatures of the authority
-	// end then. If empty, it does not end.
+	// end then; those of `keyless` count if they were made before. If empty, it does not end.
 	// +optional
 	NotAfter *metav1.Time `json:"notAfter,omitempty"`
 	// Key verifies the signatures of the authority.
+	// +optional
+	Key *AuthorityKey `json:"key,omitempty"`
+	// Keyless is who signs with a short-lived certificate, in place of a key.
+	// +optional
+	Keyless *AuthorityIdentity `json:"keyless,omitempty"`
+}
+
+// AuthorityIdentity is who signs with a short-lived certificate. A signature needs the certificate, an entry of a log and a timestamp.
+type AuthorityIdentity struct {
+	// Issuer is the URL of what has authenticated the subject, such as that of a pipeline. It is compared as it is.
 	// +required
-	Key AuthorityKey `json:"key"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Issuer string `json:"issuer"`
+	// Subject is the mail address or the URI in the certificate. It is compared as it is: there are no patterns.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Subject string `json:"subject"`
+	// TrustedRoot is the trusted root of Sigstore in JSON that has the certificates of the authority, the log and the timestamp authority.
+	// It is never fetched.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	TrustedRoot string `json:"trustedRoot"`
 }
 
 // AuthorityKey is a public key.
@@ -170,7 +195,8 @@ type AuthorityStatus struct {
 	// Name of the authority.
 	// +required
 	Name string `json:"name"`
-	// KeyHint is the name of its key: the SHA-256 of the key in base64, which `kubectl kudo package verify` prints.
+	// KeyHint is the name of its key: the SHA-256 of the key in base64, which `kubectl kudo package verify` prints. It is empty for an
+	// authority without a key.
 	// +optional
 	KeyHint string `json:"keyHint,omitempty"`
 	// Expires is when the authority ends.

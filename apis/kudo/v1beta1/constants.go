@@ -54,6 +54,9 @@ const (
 	FromHelmLabel = "kudo.dev/from-helm"
 	// SuspendedAnnotation marks objects whose replicas were set to none since their Instance is suspended.
 	SuspendedAnnotation = "kudo.dev/suspended"
+	// VersionContentAnnotation on an Instance is the content digest that its OperatorVersion must have, `sha256:<hex>`: plans of another
+	// content do not run. A plan sets it on the Instance of a dependency that the package has locked.
+	VersionContentAnnotation = "kudo.dev/operator-version-content"
 	// LastAppliedAnnotation was written by KUDO up to v0.19 on each object it applied.
 	LastAppliedAnnotation = "kudo.dev/last-applied-configuration"
 	// PrivilegedLabel on a Namespace, set to true, lets Instances in it that name no ServiceAccount write with the rights of

@@ -1,6 +1,10 @@
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // CRDDownloadPolicy says when a tarball of CRDs is fetched. Empty means DownloadIfNotPresent.
 // +kubebuilder:validation:Enum=Always;IfNotPresent;Never
@@ -61,6 +65,24 @@ func (t *CRDTarball) MissingDigest() string {
 		return "httpSource.sha256"
 	case t.ConfigMapSource != nil && t.ConfigMapSource.SHA256 == "":
 		return "configMapSource.sha256"
+	}
+	return ""
+}
+
+// Digest returns the digest of the tarball, or of its manifest in a registry, sha256:<hex>; empty if it is not set.
+func (t *CRDTarball) Digest() string {
+	const prefix = "sha256:"
+	switch {
+	case t == nil || t.MissingDigest() != "":
+		return ""
+	case t.HTTPSource != nil:
+		return prefix + t.HTTPSource.SHA256
+	case t.ConfigMapSource != nil:
+		return prefix + t.ConfigMapSource.SHA256
+	case t.OCISource != nil:
+		if _, digest, found := strings.Cut(t.OCISource.Ref, "@"); found {
+			return digest
+		}
 	}
 	return ""
 }

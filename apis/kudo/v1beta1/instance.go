@@ -58,6 +58,13 @@ type InstanceSpec struct {
 	// OperatorVersion's. Setting it needs the verb `install` on operatorversions.
 	// +optional
 	CRDTarball *CRDTarball `json:"crdTarball,omitempty"`
+	// CRDTarballSignatures are signatures of crdTarball, for PackagePolicies that require them: Sigstore bundles in JSON, which `kubectl kudo
+	// package sign --crds` makes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=32768
+	CRDTarballSignatures []string `json:"crdTarballSignatures,omitempty"`
 }
 
 // ParametersSource is a Secret or ConfigMap that gives values to parameters.

@@ -14,9 +14,12 @@ import (
 	"kudo.dev/kudo/pkg/trust"
 )
 
-// packageRefused says why PackagePolicies refuse the OperatorVersion that spec names; it returns nil if they do not.
+// packageRefused says why PackagePolicies refuse the OperatorVersion that spec names, or that it has not the content that the Instance
+// wants; it returns nil if neither is so. Only what a run starts with has to have this content: a run of an earlier content ends, so that
+// one of the wanted content can start.
 func (s *scope) packageRefused(ctx context.Context) (*blocked, error) {
-	message, err := s.judge(ctx, trust.Request{Version: s.version, Identity: identity(s.version)})
+	message, err := s.judge(ctx, trust.Request{Version: s.version, Identity: identity(s.version),
+		Content: s.Next.Annotations[v1beta1.VersionContentAnnotation]})
 	if message == "" {
 		return nil, err
 	}
@@ -30,7 +33,7 @@ func (s *scope) contentRefused(ctx context.Context, name types.NamespacedName, c
 	version.Namespace, version.Name = name.Namespace, name.Name
 	request := trust.Request{Version: version, Identity: name.String() + "/" + content.Hash}
 	if live := s.version; live != nil && live.Namespace == name.Namespace && live.Name == name.Name && live.Spec.Provenance != nil {
-		request.Signatures = live.Spec.Provenance.Signatures
+		request.Signatures, request.Manifest = live.Spec.Provenance.Signatures, live.Spec.Provenance.Manifest
 	}
 	return s.judge(ctx, request)
 }
@@ -43,9 +46,13 @@ func identity(version *v1beta1.OperatorVersion) string {
 // judge returns why a package may not run in the namespace of the Instance; empty if it may.
 func (s *scope) judge(ctx context.Context, request trust.Request) (string, error) {
 	request.Caller, request.Namespace = metrics.CallerInstance, s.Next.Namespace
-	if s.Next.Spec.CRDTarball != nil {
-		request.UnpinnedTarball = fmt.Sprintf("spec.crdTarball of Instance %s/%s names a tarball that the signatures of the package do not "+
-			"cover: remove it", s.Next.Namespace, s.Next.Name)
+	if tarball := s.Next.Spec.CRDTarball; tarball != nil {
+		name := fmt.Sprintf("spec.crdTarball of Instance %s/%s", s.Next.Namespace, s.Next.Name)
+		request.Tarball = &trust.Tarball{Name: name, Digest: tarball.Digest(), Signatures: s.Next.Spec.CRDTarballSignatures}
+		if field := tarball.MissingDigest(); field != "" {
+			request.UnpinnedTarball = fmt.Sprintf("%s names a tarball that the signatures of the package do not cover: set %s and "+
+				"spec.crdTarballSignatures, or remove it", name, field)
+		}
 	} else if request.Version.Spec.InstallPlan != "" && request.Version.Spec.CRDTarball == nil && s.Settings(ctx).DefaultCRDURL != "" {
 		request.UnpinnedTarball = "the CustomResourceDefinitions come from default-crd-url-template of kudo-config, and no signature covers " +
 			"them: the package names a crdTarball with a sha256, or an administrator removes the setting"

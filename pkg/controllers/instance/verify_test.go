@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -58,6 +59,23 @@ func TestPackageRefused(t *testing.T) {
 	f.settle(t)
 	if i := f.instance(); i.Status.PlanStatus["deploy"].Status != v1beta1.Complete || unverified(i) != "" {
 		t.Errorf("%+v", i.Status)
+	}
+}
+
+// TestVersionContent checks S33: the content that an Instance wants is asked for before a run starts, and not of a run that continues.
+func TestVersionContent(t *testing.T) {
+	f := newFixture(t)
+	f.change(func(i *v1beta1.Instance) {
+		i.Annotations = map[string]string{v1beta1.VersionContentAnnotation: "sha256:wanted"}
+	})
+	asked := map[string]int{}
+	f.judge = func(r trust.Request) trust.Verdict {
+		asked[r.Content]++
+		return allows(r)
+	}
+	f.settle(t)
+	if i := f.instance(); i.Status.PlanStatus["deploy"].Status != v1beta1.Complete || asked["sha256:wanted"] == 0 || asked[""] == 0 || len(asked) != 2 {
+		t.Errorf("asked for %v: %+v", asked, i.Status)
 	}
 }
 
@@ -165,7 +183,9 @@ func TestUncoveredTarball(t *testing.T) {
 	}{
 		{reason: "there is no tarball"},
 		{reason: "the package has one", version: source, url: "https://b.example"},
-		{reason: "the Instance has one", instance: source, want: "spec.crdTarball of Instance ns/web"},
+		{reason: "the Instance has one", instance: source, want: "spec.crdTarball of Instance ns/web is sha256:000"},
+		{reason: "the Instance has one without a digest", instance: &v1beta1.CRDTarball{HTTPSource: &v1beta1.HTTPSource{URL: "https://a.example/crds.tgz"}},
+			want: "set httpSource.sha256 and spec.crdTarballSignatures"},
 		{reason: "the default has one", plan: "install", url: "https://b.example", want: "default-crd-url-template"},
 		{reason: "the default counts for packages with an install plan only", url: "https://b.example"},
 	} {
@@ -173,7 +193,12 @@ func TestUncoveredTarball(t *testing.T) {
 		f.settings = settings.Settings{Mode: settings.Strict, DefaultAccount: "kudo", DefaultCRDURL: tc.url}
 		f.change(func(i *v1beta1.Instance) { i.Spec.CRDTarball = tc.instance })
 		var got string
-		f.judge = func(r trust.Request) trust.Verdict { got = r.UnpinnedTarball; return refuses(r) }
+		f.judge = func(r trust.Request) trust.Verdict {
+			if got = r.UnpinnedTarball; r.Tarball != nil {
+				got = cmp.Or(got, r.Tarball.Name+" is "+r.Tarball.Digest)
+			}
+			return refuses(r)
+		}
 		f.settle(t)
 		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)

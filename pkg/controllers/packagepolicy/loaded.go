@@ -10,7 +10,10 @@ import (
 func (a *action) reportLoaded() {
 	var authorities []configv1alpha1.AuthorityStatus
 	for _, known := range a.policy.Authorities {
-		authority := configv1alpha1.AuthorityStatus{Name: known.Name, KeyHint: known.Key.Hint()}
+		authority := configv1alpha1.AuthorityStatus{Name: known.Name}
+		if known.Key != nil {
+			authority.KeyHint = known.Key.Hint()
+		}
 		if !known.NotAfter.IsZero() {
 			authority.Expires = &metav1.Time{Time: known.NotAfter}
 		}

@@ -41,7 +41,7 @@ func TestReconcile(t *testing.T) {
 	ends := metav1.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
 	p := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "production", Generation: 1}}
 	p.Spec.Action = configv1alpha1.RequireSignatures
-	p.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", NotAfter: &ends, Key: configv1alpha1.AuthorityKey{PublicKey: "no key"}}}
+	p.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", NotAfter: &ends, Key: &configv1alpha1.AuthorityKey{PublicKey: "no key"}}}
 	server.Put(p)
 	reconcile := func() *configv1alpha1.PackagePolicy {
 		t.Helper()

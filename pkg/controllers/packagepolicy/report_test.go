@@ -24,7 +24,7 @@ func TestReport(t *testing.T) {
 	p := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "production", Generation: 7}}
 	p.Spec.Action = configv1alpha1.RequireSignatures
 	for _, name := range []string{"release", "backup"} {
-		p.Spec.Authorities = append(p.Spec.Authorities, configv1alpha1.PolicyAuthority{Name: name, Key: configv1alpha1.AuthorityKey{PublicKey: publicKey(t)}})
+		p.Spec.Authorities = append(p.Spec.Authorities, configv1alpha1.PolicyAuthority{Name: name, Key: &configv1alpha1.AuthorityKey{PublicKey: publicKey(t)}})
 	}
 	p.Spec.Authorities[1].NotAfter = &ends
 	obj := loop.NewObject[*configv1alpha1.PackagePolicy](nil, nil, nil, p)

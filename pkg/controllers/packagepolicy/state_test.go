@@ -23,7 +23,7 @@ func TestState(t *testing.T) {
 	} {
 		p := &configv1alpha1.PackagePolicy{}
 		p.Spec.Action = configv1alpha1.RequireSignatures
-		p.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", Key: configv1alpha1.AuthorityKey{PublicKey: key}}}
+		p.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "release", Key: &configv1alpha1.AuthorityKey{PublicKey: key}}}
 		tc.modify(&p.Spec)
 		if o := observe(p); o.state() != tc.want {
 			t.Errorf("%s: state %q, want %q (%v)", tc.reason, o.state(), tc.want, o.policy.Err())
