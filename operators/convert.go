@@ -14,10 +14,15 @@ import (
 	"kudo.dev/kudo/pkg/text"
 )
 
-// Convert makes the Operator and the OperatorVersion of a package, for a namespace. Values that the API server would
-// refuse as names are refused here, with the field they come from; the error is of type Errors.
+// Convert makes the Operator and the OperatorVersion of a package, for a namespace. Its tasks name what the lock says. Values that the API
+// server would refuse as names are refused here, with the field they come from, and so is a lock that does not fit; the error is of type
+// Errors.
 func Convert(p *Package, namespace string) (*v1beta1.Operator, *v1beta1.OperatorVersion, error) {
-	if err := p.ValidateNames().Err(); err != nil {
+	if err := append(p.ValidateNames(), p.ValidateLock()...).Err(); err != nil {
+		return nil, nil, err
+	}
+	p, err := p.resolved()
+	if err != nil {
 		return nil, nil, err
 	}
 	f := p.Operator

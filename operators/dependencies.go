@@ -17,6 +17,10 @@ type Dependency struct {
 	AppVersion, OperatorVersion string
 	// EnablingParameter is the parameter that switches the dependency on and off; empty if it is always on.
 	EnablingParameter string
+	// Content is the content digest that the other package must have; empty if any content is taken.
+	Content string
+	// From is where the lock file says that the other package was found, with a digest; empty if it does not.
+	From string
 }
 
 // Reference is the operator version that a dependency was found to be.
@@ -25,14 +29,26 @@ type Reference struct {
 	Operator string
 	// AppVersion may be empty, if that package has none.
 	AppVersion, OperatorVersion string
+	// Content is the content digest that the OperatorVersion must have; empty if any content is taken.
+	Content string
 }
 
-// Dependencies lists the KudoOperator tasks that plans use, in the order of the tasks.
+// Dependencies lists the KudoOperator tasks that plans use, in the order of the tasks, as DependenciesOf does. The lock of the package, if
+// it has one that fits, says which versions they are.
 func (p *Package) Dependencies() []Dependency {
-	return DependenciesOf(p.Operator.Tasks, p.Operator.Plans)
+	all := DependenciesOf(p.Operator.Tasks, p.Operator.Plans)
+	for i := range all {
+		d := &all[i]
+		if entry := p.Lock.Entry(d.Task); entry != nil && entry.Wanted == d.Wanted() {
+			f := entry.Found
+			d.AppVersion, d.OperatorVersion, d.Content, d.From = f.AppVersion, f.OperatorVersion, f.Content, f.From
+		}
+	}
+	return all
 }
 
-// DependenciesOf lists the KudoOperator tasks that plans use, in the order of the tasks. In an OperatorVersion that was
+// DependenciesOf lists the KudoOperator tasks that plans use, in the order of the tasks, but for those whose Instance is shared: that is
+// installed by itself. In an OperatorVersion that was
 // made of a package whose dependencies are resolved, they name operators and versions that are neither empty nor ranges.
 func DependenciesOf(tasks []v1beta1.Task, plans map[string]v1beta1.Plan) []Dependency {
 	used := map[string]bool{}
@@ -47,16 +63,17 @@ func DependenciesOf(tasks []v1beta1.Task, plans map[string]v1beta1.Plan) []Depen
 	}
 	var found []Dependency
 	for i, task := range tasks {
-		if task.Kind == v1beta1.KudoOperatorTask && used[task.Name] {
+		if task.Kind == v1beta1.KudoOperatorTask && !task.Spec.Shared && used[task.Name] {
 			found = append(found, Dependency{Index: i, Task: task.Name, Package: task.Spec.Package,
-				AppVersion: task.Spec.AppVersion, OperatorVersion: task.Spec.OperatorVersion, EnablingParameter: task.Spec.EnablingParameter})
+				AppVersion: task.Spec.AppVersion, OperatorVersion: task.Spec.OperatorVersion, EnablingParameter: task.Spec.EnablingParameter,
+				Content: task.Spec.Content})
 		}
 	}
 	return found
 }
 
-// WithDependencies is a copy of the package whose KudoOperator tasks refer to what they were found to be. The keys are
-// the indices of Dependencies; the error names one that is no KudoOperator task.
+// WithDependencies is a copy of the package whose KudoOperator tasks refer to what they were found to be, so that it needs no lock. The
+// keys are the indices of Dependencies; the error names one that is no KudoOperator task.
 func (p *Package) WithDependencies(found map[int]Reference) (*Package, error) {
 	c := p.DeepCopy()
 	for i, reference := range found {
@@ -65,6 +82,8 @@ func (p *Package) WithDependencies(found map[int]Reference) (*Package, error) {
 		}
 		spec := &c.Operator.Tasks[i].Spec
 		spec.Package, spec.AppVersion, spec.OperatorVersion = reference.Operator, reference.AppVersion, reference.OperatorVersion
+		spec.Content = reference.Content
 	}
+	c.Lock = nil
 	return c, nil
 }

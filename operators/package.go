@@ -27,6 +27,8 @@ type Package struct {
 	Params ParamsFile
 	// Templates maps a path below templates/ to the text of the file.
 	Templates map[string]string
+	// Lock is the content of operator.lock; nil if there is no such file, or the dependencies are resolved.
+	Lock *Lock
 	// Warnings name what was ignored while reading.
 	Warnings []Warning
 	// Provenance says where the package was found, and holds its signatures; nil if that is not known. It is no part of the package.
@@ -118,6 +120,7 @@ func (p *Package) DeepCopy() *Package {
 		c.Params.Parameters[i].Parameter = def
 	}
 	c.Templates = maps.Clone(p.Templates)
+	c.Lock = p.Lock.DeepCopy()
 	c.Warnings = slices.Clone(p.Warnings)
 	c.Provenance = p.Provenance.DeepCopy()
 	c.lines = maps.Clone(p.lines)

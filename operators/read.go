@@ -52,6 +52,7 @@ func Read(fsys fs.FS, opts ...Option) (*Package, error) {
 		p.Params = r.params(root)
 		r.apiVersion(ParamsFileName, p.Params.APIVersion)
 	}
+	p.Lock = r.lock()
 	r.templates(p.Templates)
 	p.Warnings = r.warnings
 	if err := r.errors.Err(); err != nil {

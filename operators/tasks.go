@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/versions"
 	"kudo.dev/kudo/pkg/text"
 )
 
@@ -72,9 +73,37 @@ func (p *Package) ValidateTaskFields() Errors {
 			if task.Spec.Package == "" {
 				c.fail("spec.package", "a KudoOperator task needs the package to install")
 			}
+			if field, remedy := CheckShared(task.Spec); field != "" {
+				c.fail("spec."+field, "%s", remedy)
+			}
 		}
 	}
 	return c.errors
+}
+
+// CheckShared returns the field that is wrong of a KudoOperator task whose Instance is shared, and the remedy; empty if none is, or if the
+// Instance is not shared.
+func CheckShared(spec v1beta1.TaskSpec) (field, remedy string) {
+	switch {
+	case !spec.Shared:
+		return "", ""
+	case len(validation.IsDNS1123Subdomain(spec.Package)) > 0:
+		return "package", "must be the name of an operator, since a shared Instance is installed by itself"
+	case len(validation.IsDNS1123Subdomain(spec.InstanceName)) > 0:
+		return "instanceName", "must be the name of the Instance that is shared"
+	case spec.ParameterFile != "":
+		return "parameterFile", "cannot be used with shared: the Instance has parameters of its own"
+	case spec.Content != "":
+		return "content", "cannot be used with shared: the Instance is upgraded by itself"
+	}
+	const remedyOfRange = `must be a version or a range such as ^1.2 or ">=1.0, <3"`
+	switch {
+	case versions.CheckRange(spec.AppVersion) != nil:
+		return "appVersion", remedyOfRange
+	case versions.CheckRange(spec.OperatorVersion) != nil:
+		return "operatorVersion", remedyOfRange
+	}
+	return "", ""
 }
 
 type taskChecker struct {

@@ -11,7 +11,8 @@ import (
 	"kudo.dev/kudo/pkg/text"
 )
 
-// names finds what Kubernetes does not take as a name. That a version is missing is said by versions.
+// names finds what Kubernetes does not take as a name, and where the lock does not fit the tasks. That a version is missing is said by
+// versions.
 func names(s *Subject) (found Findings) {
 	_, _, err := operators.Convert(s.Package, "")
 	var errs operators.Errors

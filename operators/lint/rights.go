@@ -85,7 +85,7 @@ func (s *Subject) taskRights(rights map[schema.GroupVersionKind]*Right) {
 			for _, pipe := range task.Spec.Pipe {
 				need(rights, schema.GroupVersionKind{Version: "v1", Kind: pipe.Kind}, applying...)
 			}
-		case task.Kind == v1beta1.KudoOperatorTask:
+		case task.Kind == v1beta1.KudoOperatorTask && !task.Spec.Shared:
 			need(rights, v1beta1.GroupVersion.WithKind("Instance"), applying...)
 		}
 	}

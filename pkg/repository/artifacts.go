@@ -82,7 +82,7 @@ func (s *Remote) pull(ctx context.Context, r Reference, wanted Versions, from *F
 // resolve connects to where a reference is, and chooses its tag if it has neither tag nor digest.
 func (s *Remote) resolve(ctx context.Context, r Reference, wanted Versions, from *Found) (at resolved, err error) {
 	at.Reference = r
-	if at.store, err = s.artifacts(r, from); err != nil || r.Tag != "" || r.Digest != "" {
+	if at.store, err = s.sources(r, from); err != nil || r.Tag != "" || r.Digest != "" {
 		return at, err
 	}
 	if at.Tag, err = chooseTag(ctx, at.store, r, wanted); err != nil {
@@ -334,7 +334,7 @@ func (s *Remote) registryVersions(ctx context.Context, r Repository, name string
 	if err != nil {
 		return nil, err
 	}
-	store, err := s.artifacts(reference, nil)
+	store, err := s.sources(reference, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func TestStoreIndex(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b"}, x.Names()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"/2.0.0"}, versions(t, x, "b")); diff != "" {
+	if diff := cmp.Diff([]string{"/2.0.0"}, versionsIn(t, x, "b")); diff != "" {
 		t.Error(diff)
 	}
 	if err := c.storeIndex(r, x, known); err == nil || !strings.Contains(err.Error(), "only an index in memory") {
@@ -118,7 +118,7 @@ func TestDamagedIndexIsNone(t *testing.T) {
 			}
 			if ok {
 				defer func() { _ = x.Close() }()
-				if diff := cmp.Diff([]string{"/1.0.0"}, versions(t, x, "a")); diff != "" {
+				if diff := cmp.Diff([]string{"/1.0.0"}, versionsIn(t, x, "a")); diff != "" {
 					t.Error(diff)
 				}
 			}

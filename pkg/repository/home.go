@@ -182,6 +182,8 @@ type Repositories struct {
 	// Context is the name of the one in use.
 	Context      string       `json:"context,omitempty"`
 	Repositories []Repository `json:"repositories"`
+	// Mirrors say which registries are read from elsewhere.
+	Mirrors []Mirror `json:"mirrors,omitempty"`
 }
 
 // ErrNone is that there is no repository.

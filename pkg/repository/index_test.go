@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"kudo.dev/kudo/operators/versions"
 )
 
 const canonical = `apiVersion: v1
@@ -35,7 +37,7 @@ entries:
 generated: "2020-01-02T03:04:05Z"
 `
 
-func versions(t *testing.T, x *Index, name string) []string {
+func versionsIn(t *testing.T, x *Index, name string) []string {
 	t.Helper()
 	entries, err := x.Versions(name)
 	if err != nil {
@@ -60,10 +62,10 @@ func TestParseIndex(t *testing.T) {
 			if diff := cmp.Diff([]string{"1234", "mysql"}, x.Names()); diff != "" {
 				t.Errorf("names are sorted, and those without entries are none: %s", diff)
 			}
-			if diff := cmp.Diff([]string{"5.7/0.10.0", "5.7/0.2.0"}, versions(t, x, "mysql")); diff != "" {
+			if diff := cmp.Diff([]string{"5.7/0.10.0", "5.7/0.2.0"}, versionsIn(t, x, "mysql")); diff != "" {
 				t.Errorf("the highest version comes first, by number: %s", diff)
 			}
-			if got := versions(t, x, "web"); got != nil {
+			if got := versionsIn(t, x, "web"); got != nil {
 				t.Errorf("text that looks like a package is none: %v", got)
 			}
 		})
@@ -196,12 +198,12 @@ func FuzzBest(f *testing.F) {
 		three := []string{a, b, c}
 		for _, x := range three {
 			for _, y := range three {
-				if Compare(x, y) != -Compare(y, x) || (Compare(x, y) == 0) != (x == y) {
-					t.Fatalf("%q and %q: %d and %d", x, y, Compare(x, y), Compare(y, x))
+				if versions.Compare(x, y) != -versions.Compare(y, x) || (versions.Compare(x, y) == 0) != (x == y) {
+					t.Fatalf("%q and %q: %d and %d", x, y, versions.Compare(x, y), versions.Compare(y, x))
 				}
 				for _, z := range three {
-					if Compare(x, y) > 0 && Compare(y, z) > 0 && Compare(x, z) <= 0 {
-						t.Fatalf("%q > %q > %q, but %d", x, y, z, Compare(x, z))
+					if versions.Compare(x, y) > 0 && versions.Compare(y, z) > 0 && versions.Compare(x, z) <= 0 {
+						t.Fatalf("%q > %q > %q, but %d", x, y, z, versions.Compare(x, z))
 					}
 				}
 			}
@@ -215,11 +217,11 @@ func FuzzBest(f *testing.F) {
 			return
 		}
 		for _, x := range three {
-			if fits, _ := Matches(x, wanted); fits && Compare(x, three[at]) > 0 && three[at] != wanted {
+			if fits, _ := versions.Matches(x, wanted); fits && versions.Compare(x, three[at]) > 0 && three[at] != wanted {
 				t.Fatalf("%q fits %q and is higher than %q", x, wanted, three[at])
 			}
 		}
-		if fits, err := Matches(three[at], wanted); !fits || err != nil {
+		if fits, err := versions.Matches(three[at], wanted); !fits || err != nil {
 			t.Fatalf("%q does not fit %q: %v", three[at], wanted, err)
 		}
 	})

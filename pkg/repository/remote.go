@@ -23,6 +23,8 @@ import (
 type Remote struct {
 	// Registry says how registries are reached that a user names.
 	Registry registry.Options
+	// Direct is set if registries are read themselves, and not their mirrors.
+	Direct bool
 
 	home  Home
 	clock clock.PassiveClock
@@ -278,6 +280,7 @@ func (s *Remote) readArchive(r Repository, e *Entry, n int, packed []byte) (*Fou
 			r.Name, redactURL(u), o.Name, o.AppVersion, o.OperatorVersion, e.Name, e.AppVersion, e.OperatorVersion)
 	}
 	found.repository = r.Name
+	found.setAddress(u, packed)
 	found.signatures = func(ctx context.Context) (Signatures, error) { return s.signaturesBeside(ctx, r, all) }
 	return found, nil
 }
@@ -358,6 +361,7 @@ func (s *Remote) atURL(ctx context.Context, r Request, from *Found) (*Found, err
 		return nil, err
 	}
 	found.repository = r.Repository
+	found.setAddress(u, packed)
 	found.signatures = func(ctx context.Context) (Signatures, error) {
 		return s.signaturesBeside(ctx, repository, []*url.URL{u})
 	}
@@ -365,6 +369,14 @@ func (s *Remote) atURL(ctx context.Context, r Request, from *Found) (*Found, err
 		found.repository = from.repository
 	}
 	return found, nil
+}
+
+// setAddress says from which URL the archive of the package is.
+func (f *Found) setAddress(u *url.URL, packed []byte) {
+	f.digest = digestOf(packed)
+	if u.Scheme != "file" && u.RawQuery == "" {
+		f.address = u.String() + "#" + digestFragment + f.digest
+	}
 }
 
 // repositoryOf is the repository whose folder a URL is in, or an empty one.

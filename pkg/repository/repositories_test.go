@@ -99,16 +99,16 @@ func TestRepositories(t *testing.T) {
 		err    string
 	}{
 		"Add": {"one that is added is not in use", func(l *Repositories) error { return l.Add(Repository{Name: "c", URL: "https://c"}) },
-			Repositories{IndexVersion, "b", append(repositories().Repositories, one("c")...)}, ""},
+			Repositories{Version: IndexVersion, Context: "b", Repositories: append(repositories().Repositories, one("c")...)}, ""},
 		"AddFirst": {"unless none was", func(l *Repositories) error {
 			l.Context = ""
 			return l.Add(Repository{Name: "c", URL: "https://c"})
-		}, Repositories{IndexVersion, "c", append(repositories().Repositories, one("c")...)}, ""},
+		}, Repositories{Version: IndexVersion, Context: "c", Repositories: append(repositories().Repositories, one("c")...)}, ""},
 		"AddTwice": {"a name is taken once", func(l *Repositories) error { return l.Add(Repository{Name: "a", URL: "https://c"}) }, *repositories(),
 			`there is a repository "a" already: take another name, or remove that one by kubectl kudo repo remove a first`},
 		"AddInvalid": {"an invalid one is not added", func(l *Repositories) error { return l.Add(Repository{Name: "c", URL: "ftp://c"}) }, *repositories(), "repository c: "},
-		"Remove":     {"one that is not in use", func(l *Repositories) error { return l.Remove("a") }, Repositories{IndexVersion, "b", one("b")}, ""},
-		"RemoveUsed": {"none is in use afterwards", func(l *Repositories) error { return l.Remove("b") }, Repositories{IndexVersion, "", one("a")}, ""},
+		"Remove":     {"one that is not in use", func(l *Repositories) error { return l.Remove("a") }, Repositories{Version: IndexVersion, Context: "b", Repositories: one("b")}, ""},
+		"RemoveUsed": {"none is in use afterwards", func(l *Repositories) error { return l.Remove("b") }, Repositories{Version: IndexVersion, Context: "", Repositories: one("a")}, ""},
 		"RemoveUnknown": {"one that is not there", func(l *Repositories) error { return l.Remove("c") }, *repositories(),
 			`there is no repository "c": kubectl kudo repo list shows those that there are, repo add adds one`},
 		"RemoveUnnamed": {"an empty name does not mean the one in use", func(l *Repositories) error { return l.Remove("") }, *repositories(),
@@ -183,7 +183,7 @@ func TestCatalog(t *testing.T) {
 	t.Cleanup(func() { CatalogURL = "" })
 	home, catalog := Home{t.TempDir()}, Repository{Name: CatalogName, URL: CatalogURL}
 	list, err := home.Load()
-	if diff := cmp.Diff(&Repositories{IndexVersion, CatalogName, []Repository{catalog}}, list); err != nil || diff != "" {
+	if diff := cmp.Diff(&Repositories{Version: IndexVersion, Context: CatalogName, Repositories: []Repository{catalog}}, list); err != nil || diff != "" {
 		t.Errorf("without a file: %v\n-want +got: %s", err, diff)
 	}
 	if err := home.Change(t.Context(), func(l *Repositories) error { return l.Add(Repository{Name: "ours", URL: "https://h"}) }); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/archive"
+	"kudo.dev/kudo/operators/versions"
 )
 
 // Found is a package, and where it was found.
@@ -35,6 +36,8 @@ type Found struct {
 	source Reference
 	// signatures reads the signatures of the package; nil if it has a place for none.
 	signatures func(ctx context.Context) (Signatures, error)
+	// digest is that of an archive from a URL, in hex; address is the URL with the digest, unless what follows a ? could be a secret.
+	digest, address string
 	// repository is the name of that which dependencies are looked for in; empty is the one in use.
 	repository string
 }
@@ -93,7 +96,7 @@ func (c Chain) Find(ctx context.Context, r Request, from *Found) (*Found, error)
 // Resolve finds what a user asks for, and makes sure that it has the versions asked for.
 func (c Chain) Resolve(ctx context.Context, r Request) (*Found, error) {
 	for _, wanted := range []string{r.AppVersion, r.OperatorVersion} {
-		if err := CheckRange(wanted); err != nil {
+		if err := versions.CheckRange(wanted); err != nil {
 			return nil, err
 		}
 	}
@@ -105,7 +108,7 @@ func (c Chain) Resolve(ctx context.Context, r Request) (*Found, error) {
 	for _, v := range []struct{ what, wanted, is string }{
 		{"appVersion", r.AppVersion, operator.AppVersion}, {"operatorVersion", r.OperatorVersion, operator.OperatorVersion},
 	} {
-		if fits, err := Matches(v.is, v.wanted); err != nil || !fits {
+		if fits, err := versions.Matches(v.is, v.wanted); err != nil || !fits {
 			return nil, errors.Join(err, fmt.Errorf("package %s has %s %q, which is not %s", r.Name, v.what, v.is, v.wanted))
 		}
 	}

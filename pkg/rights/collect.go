@@ -139,6 +139,9 @@ func (c *collector) task(at place, trail []string) error {
 	case task.Pipe:
 		c.pipe(at, t)
 	case task.KudoOperator:
+		if t.Shared { // it is awaited by kudo itself, and has an account of its own
+			return nil
+		}
 		return c.child(at, t, trail)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,17 +30,13 @@ const noOperatorVersion = "install the package with kubectl kudo install, which 
 // the file leave the child, and it is awaited until its last run is complete.
 func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Inventory, w *PreparedTask, t task.KudoOperator,
 	v render.Variables) *PreparedTask {
+	if t.Shared {
+		return r.prepareShared(ctx, run, w, t)
+	}
 	if t.OperatorVersion == "" {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: spec.operatorVersion is empty: %s", w.Name, noOperatorVersion))
 	}
-	name := t.InstanceName
-	if name == "" {
-		name = operators.ChildInstanceName(run.Subject.Name, t.Package)
-	}
-	child := &v1beta1.Instance{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: run.Subject.Namespace, Name: name},
-	}
+	child := newChild(run, t)
 	if t.EnablingParameter != "" {
 		on, err := run.boolParameter(t.EnablingParameter)
 		if err != nil {
@@ -49,8 +46,6 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 			return w.deleteDisabledChild(child, inventory)
 		}
 	}
-	child.Spec.OperatorVersion.Name = operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)
-	child.Spec.OperatorVersion.Kind = "OperatorVersion"
 	if child.Spec.Suspend = run.Suspend; !run.Privileged && run.Installation == nil {
 		child.Spec.ServiceAccountName = run.Account.Name
 	}
@@ -88,6 +83,21 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 	labels[v1beta1.OperatorLabel] = t.Package
 	object.SetLabels(labels)
 	return w
+}
+
+// newChild returns the Instance of a dependency, without parameters.
+func newChild(run *Run, t task.KudoOperator) *v1beta1.Instance {
+	child := &v1beta1.Instance{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Instance"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: run.Subject.Namespace,
+			Name: cmp.Or(t.InstanceName, operators.ChildInstanceName(run.Subject.Name, t.Package))},
+	}
+	child.Spec.OperatorVersion.Name = operators.VersionName(t.Package, t.AppVersion, t.OperatorVersion)
+	child.Spec.OperatorVersion.Kind = "OperatorVersion"
+	if t.Content != "" {
+		child.Annotations = map[string]string{v1beta1.VersionContentAnnotation: t.Content}
+	}
+	return child
 }
 
 // childLag says that a child has not begun to act on values that do not stand in its spec; empty if it has. A parameter that

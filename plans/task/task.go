@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators"
 )
 
 // Task is one of Apply, Delete, Toggle, Dummy, Pipe and KudoOperator.
@@ -42,6 +43,10 @@ type KudoOperator struct {
 	InstanceName, ParameterFile          string
 	// EnablingParameter is a boolean parameter that decides whether there is a dependency; empty if there always is.
 	EnablingParameter string
+	// Content is the content digest that the OperatorVersion must have; empty if any is taken.
+	Content string
+	// Shared is set if the Instance is not made, but awaited.
+	Shared bool
 }
 
 // Kind implements Task.
@@ -97,8 +102,14 @@ func New(t v1beta1.Task) (Task, error) {
 		if spec.Package == "" {
 			return fail("package", "is empty: name the operator to install")
 		}
+		if field, remedy := operators.CheckShared(spec); field != "" {
+			return fail(field, remedy)
+		}
+		if spec.Content != "" && !operators.IsContentDigest(spec.Content) {
+			return fail("content", "must be a content digest, sha256:<hex>: kubectl kudo package lock finds it")
+		}
 		return KudoOperator{spec.Package, spec.AppVersion, spec.OperatorVersion, spec.InstanceName, spec.ParameterFile,
-			spec.EnablingParameter}, nil
+			spec.EnablingParameter, spec.Content, spec.Shared}, nil
 	}
 	return nil, fmt.Errorf("task %q: kind %q is unknown: use Apply, Delete, Toggle, Dummy, Pipe or KudoOperator", t.Name, t.Kind)
 }

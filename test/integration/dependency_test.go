@@ -7,8 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -118,6 +120,89 @@ var _ = It("A child follows its parent: its parameters, also those that leave th
 	env.Eventually(t, "the child gone", env.Condition(func() bool {
 		return apierrors.IsNotFound(cluster.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "i-store"}, &v1beta1.Instance{}))
 	}))
+})
+
+var _ = It("Several Instances use one that is shared: it is awaited, and has a life of its own", Label("shared-dependency"), func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	common := store(ns, "1.2.0")
+	using := func(name, versions string) *v1beta1.OperatorVersion {
+		return gen.Version(ns, name, gen.Param("VALUE", "x", ""), gen.ConfigMaps("own", 1), gen.Task("store", v1beta1.KudoOperatorTask,
+			v1beta1.TaskSpec{Package: "store", OperatorVersion: versions, InstanceName: "common", Shared: true}), gen.Serial("deploy", "store", "own"))
+	}
+	web := using("web", "^1.0")
+	for _, o := range []client.Object{common, web, gen.Instance("i", web, nil), gen.Instance("j", web, nil)} {
+		env.Must(t, cluster.Create(t.Context(), o))
+	}
+	waits := await(t, ns, "i", func(i *v1beta1.Instance) bool {
+		return strings.Contains(i.Status.AggregatedStatus.Message, "needs Instance")
+	})
+	contains(t, waits.Status.AggregatedStatus.Message, "needs Instance "+ns+"/common of operator store, operatorVersion ^1.0", "--instance common -n "+ns)
+	if applied(ns, "i-own-0") {
+		t.Error("a step that comes after the shared Instance has run")
+	}
+
+	By("it is installed, and all that wait continue")
+	env.Must(t, cluster.Create(t.Context(), gen.Instance("common", common, nil)))
+	for _, name := range []string{"i", "j"} {
+		status(t, await(t, ns, name, env.PlanEnded(v1beta1.DeployPlan, 1)), "deploy", v1beta1.Complete)
+	}
+	before := get(t, &v1beta1.Instance{}, ns, "common")
+	if len(before.OwnerReferences) > 0 || before.Status.PlanStatus["deploy"].Revision != 1 {
+		t.Errorf("it was changed by those that use it: %+v", before)
+	}
+
+	By("a package that needs another version of it")
+	status(t, deploy(t, using("late", "^2.0"), "k", nil), "deploy", v1beta1.FatalError, "Instance "+ns+"/common has operatorVersion 1.2.0, and the package needs ^2.0")
+	other := using("other", "")
+	other.Spec.Tasks[1].Spec.Package = "cache"
+	status(t, deploy(t, other, "l", nil), "deploy", v1beta1.FatalError, "is of operator store, and the package needs one of cache")
+
+	By("those that use it are uninstalled, and it stays")
+	for _, name := range []string{"i", "j"} {
+		kudo(t, 0, "uninstall", "-n", ns, "--instance", name, "--wait")
+	}
+	if after := get(t, &v1beta1.Instance{}, ns, "common"); after.UID != before.UID || after.DeletionTimestamp != nil || !applied(ns, "common-cm-0") {
+		t.Errorf("it was uninstalled: %+v", after)
+	}
+})
+
+var _ = It("A dependency whose OperatorVersion has not the locked content does not run, and runs once it has (S33)", Label("locked-dependency", "S33"), func() {
+	t := GinkgoTB()
+	ns := namespace(t)
+	locked := store(ns, "1.0.0")
+	digest, err := content.Digest(locked)
+	env.Must(t, err)
+	other := locked.DeepCopy()
+	for name, text := range other.Spec.Templates {
+		other.Spec.Templates[name] = text + "# another byte\n"
+	}
+	env.Must(t, cluster.Create(t.Context(), other))
+	parent := app(ns, "app", "1.0.0")
+	parent.Spec.Tasks[0].Spec.Content = digest
+	env.Must(t, cluster.Create(t.Context(), parent))
+	env.Must(t, cluster.Create(t.Context(), gen.Instance("i", parent, nil)))
+	child := await(t, ns, "i-store", unready(v1beta1.ReasonPackageNotVerified, digest, "kudo.dev/operator-version-content"))
+	if child.Annotations[v1beta1.VersionContentAnnotation] != digest || child.Status.Baseline != nil || applied(ns, "i-store-cm-0") {
+		t.Errorf("another content has run: %v, %+v", child.Annotations, child.Status)
+	}
+	await(t, ns, "i", func(i *v1beta1.Instance) bool { return strings.Contains(i.Status.AggregatedStatus.Message, "i-store") })
+
+	By("the locked content is installed")
+	now := get(t, &v1beta1.OperatorVersion{}, ns, other.Name)
+	now.Spec.Templates = locked.Spec.Templates
+	env.Must(t, cluster.Update(t.Context(), now))
+	status(t, await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 1)), "deploy", v1beta1.Complete)
+
+	By("a content that changes afterwards: the next run does not start")
+	now.Spec.Templates = other.Spec.Templates
+	env.Must(t, cluster.Update(t.Context(), now))
+	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "z"} }))
+	await(t, ns, "i-store", unready(v1beta1.ReasonPackageNotVerified, digest))
+	if got := get(t, &corev1.ConfigMap{}, ns, "i-store-cm-0").Data["key"]; got != "x" {
+		t.Errorf("another content has written %q", got)
+	}
+	kudo(t, 0, "uninstall", "-n", ns, "--instance", "i", "--wait")
 })
 
 var _ = It("The failure of a child is its parent's, with the child's message, and a retry continues once it is mended", Label("failed-dependency"), func() {

@@ -126,6 +126,14 @@ var _ = It("The target catalog makes a repository, from which packages are insta
 	}
 	kudo(t, 0, "install", "hello", "--repo", "catalog", "--operator-version", "^1", "--home", home, "--instance", "i", "-n", ns, "--wait")
 	status(t, get(t, &v1beta1.Instance{}, ns, "i"), "deploy", v1beta1.Complete)
+
+	By("as a folder in OCI layout")
+	kudo(t, 0, "repo", "add", "layout", "layout:"+filepath.Join(dir, "layout"), "--home", home)
+	for _, p := range packages {
+		name := filepath.Base(filepath.Dir(p))
+		contains(t, kudo(t, 0, "search", name, "--all-versions", "--repo", "layout", "--home", home), name)
+	}
+	kudo(t, 0, "install", "hello", "--repo", "layout", "--home", home, "--instance", "j", "-n", ns, "--wait")
 })
 
 var _ = It("Ranges choose from what is installed, and the command that is named for a missing dependency installs it", Label("in-cluster-versions"), func() {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/versions"
 	"kudo.dev/kudo/pkg/repository"
 )
 
@@ -18,6 +19,8 @@ type VersionFlags struct {
 	OperatorVersion, AppVersion string
 	// Repo is the name of a repository; empty is the one in use.
 	Repo string
+	// IgnoreLock leaves the lock file of the package out, but not those of its dependencies.
+	IgnoreLock bool
 	// Registry says how registries are reached.
 	Registry RegistryFlags
 }
@@ -33,7 +36,7 @@ func (o *VersionFlags) Add(flags *pflag.FlagSet) {
 // Check returns an error if a flag is neither a version nor a range.
 func (o *VersionFlags) Check() error {
 	for _, wanted := range []string{o.OperatorVersion, o.AppVersion} {
-		if err := repository.CheckRange(wanted); err != nil {
+		if err := versions.CheckRange(wanted); err != nil {
 			return UsageError("%w", err)
 		}
 	}
@@ -126,6 +129,9 @@ func (env *Env) withFoundPackage(ctx context.Context, name string, o VersionFlag
 	})
 	if err != nil {
 		return err
+	}
+	if o.IgnoreLock {
+		found.Package.Lock = nil
 	}
 	return do(chain, found)
 }

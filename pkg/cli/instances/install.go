@@ -54,8 +54,7 @@ func NewInstall(env *command.Env) *cobra.Command {
 those of its dependencies, and an Instance, whose deploy plan runs.
 
   kubectl kudo install ./operators/catalog/hello/operator --create-service-account --wait
-  kubectl kudo install ./mysql-5.7_0.3.0.tgz --instance db -p PASSWORD=secret
-  kubectl kudo install oci://registry.example.com/kudo/postgres --operator-version '^1.0'`,
+  kubectl kudo install oci://registry.example.com/kudo/postgres --operator-version '^1.0' --instance db -p PASSWORD=secret`,
 		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
 		PreRunE: func(*cobra.Command, []string) (err error) {
 			if o.scheduled, err = o.schedules.Apply(nil); err != nil {
@@ -72,6 +71,7 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 	f.BoolVar(&o.adopt, "adopt", false, "let the plans take over existing objects that no controller owns")
 	f.BoolVar(&o.inCluster, "in-cluster", false, "take an OperatorVersion that is installed in the namespace; PACKAGE is the name of the "+
 		"operator, or operatorversion/NAME")
+	f.BoolVar(&o.IgnoreLock, "ignore-lock", false, "find the dependencies of PACKAGE anew, whatever its operator.lock says")
 	o.installing.Add(f)
 	f.StringVar(&o.accountName, "service-account", "", "ServiceAccount of the namespace with whose rights the plans write")
 	o.account.add(f, ", after showing them")

@@ -105,7 +105,7 @@ func pack(dir string, pkg *operators.Package) (packed []byte, digest string, err
 	}
 	again, err := operators.Read(content)
 	if err != nil || !maps.Equal(again.Templates, pkg.Templates) || !reflect.DeepEqual(again.Operator, pkg.Operator) ||
-		!reflect.DeepEqual(again.Params, pkg.Params) {
+		!reflect.DeepEqual(again.Params, pkg.Params) || !reflect.DeepEqual(again.Lock, pkg.Lock) {
 		return nil, "", errors.Join(fmt.Errorf("package %s: the archive would hold another package than was checked: replace links by files, "+
 			"and change nothing meanwhile", dir), err)
 	}

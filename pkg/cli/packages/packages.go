@@ -28,8 +28,8 @@ those that sign or verify an OperatorVersion.
   kubectl kudo package push web/operator oci://registry.example.com/kudo`,
 	}
 	command.SetupGroup(cmd)
-	cmd.AddCommand(newCRDDiff(env), newNew(env), newAdd(env), newVerify(env), newSign(env), newList(env), newRender(env), newRights(env),
-		newCreate(env), newPush(env), newPull(env), newCopy(env), newFromHelm(env))
+	cmd.AddCommand(newCRDDiff(env), newNew(env), newAdd(env), newVerify(env), newSign(env), newAttest(env), newList(env), newRender(env),
+		newRights(env), newLock(env), newCreate(env), newPush(env), newPull(env), newCopy(env), newFromHelm(env))
 	return cmd
 }
 

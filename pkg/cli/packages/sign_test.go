@@ -294,11 +294,11 @@ func TestSignRefuses(t *testing.T) {
 		want   string
 	}{
 		{"a range", 1, []string{depending("package: db, operatorVersion: ^1.0"), "--key", private}, `task d0 depends on "db" "^1.0"`},
-		{"a range of the application", 1, []string{depending("package: db, operatorVersion: 1.0.0, appVersion: '>=1'"), "--key", private}, "name the package and its appVersion and operatorVersion exactly"},
-		{"any version", 1, []string{depending("package: db"), "--key", private}, "name the package and its appVersion and operatorVersion exactly"},
-		{"a path", 1, []string{depending("package: ../db, operatorVersion: 1.0.0"), "--key", private}, "without range or path"},
-		{"a reference", 1, []string{depending("package: 'oci://example.org/db', operatorVersion: 1.0.0"), "--key", private}, "without range or path"},
-		{"an exact dependency", 0, []string{depending("package: db, operatorVersion: 1.0.0"), "--key", private}, ""},
+		{"a path", 1, []string{depending("package: ../db, operatorVersion: 1.0.0"), "--key", private}, "operator.lock by kubectl kudo package lock"},
+		{"a version whose content is not known", 1, []string{depending("package: db, operatorVersion: 1.0.0"), "--key", private}, "kubectl kudo package lock"},
+		{"a content of a range", 1, []string{depending("package: db, operatorVersion: ^1.0, content: 'sha256:" + digest + "'"), "--key", private}, "kubectl kudo package lock"},
+		{"a content of a path", 1, []string{depending("package: ../db, operatorVersion: 1.0.0, content: 'sha256:" + digest + "'"), "--key", private}, "kubectl kudo package lock"},
+		{"a content", 0, []string{depending("package: db, operatorVersion: 1.0.0, content: 'sha256:" + digest + "'"), "--key", private}, ""},
 		{"CRDs without a digest", 1, []string{tarball("httpSource: {url: 'https://example.org/x.tgz'}"), "--key", private}, "crdTarball.httpSource.sha256 is missing"},
 		{"CRDs with a digest", 0, []string{tarball("httpSource: {url: 'https://example.org/x.tgz', sha256: " + digest + "}"), "--key", private}, ""},
 		{"no key", 2, []string{plain}, "by --key"},

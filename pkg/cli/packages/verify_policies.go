@@ -81,7 +81,8 @@ func (o *verifyOptions) judgeFile(ctx context.Context, name string) ([]policyVer
 	if err != nil {
 		return nil, err
 	}
-	c := trust.Candidate{Package: found.pkg, UnpinnedTarball: found.unpinned, Anywhere: true}
+	c := trust.Candidate{Package: found.pkg, Manifest: found.pkg.Digests[trust.SubjectManifest], UnpinnedTarball: found.unpinned,
+		Anywhere: true}
 	for _, b := range found.bundles {
 		c.Signatures = append(c.Signatures, string(b))
 	}

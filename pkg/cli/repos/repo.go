@@ -29,7 +29,7 @@ cluster.
   kubectl kudo repo index ./packages --url https://packages.example.com/kudo`,
 	}
 	command.SetupGroup(cmd)
-	cmd.AddCommand(newRepoAdd(env), newRepoRemove(env), newRepoList(env), newRepoContext(env), newRepoIndex(env))
+	cmd.AddCommand(newRepoAdd(env), newRepoRemove(env), newRepoList(env), newRepoContext(env), newRepoIndex(env), newMirror(env))
 	return cmd
 }
 

@@ -10,7 +10,9 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/operators/params"
+	"kudo.dev/kudo/operators/versions"
 	"kudo.dev/kudo/pkg/repository"
 )
 
@@ -65,7 +67,7 @@ func (n *resolver) visit(ov *v1beta1.OperatorVersion, trail []string, values par
 		}
 		child, problem := n.installed.dependency(d)
 		switch {
-		case child != nil:
+		case child != nil && problem == "":
 			if err := n.visit(child, trail, nil); err != nil {
 				return err
 			}
@@ -92,12 +94,12 @@ func isFalse(value any) bool {
 // there, it says why and what to do.
 func (v *Versions) dependency(d operators.Dependency) (*v1beta1.OperatorVersion, string) {
 	name := operators.VersionName(d.Package, d.AppVersion, d.OperatorVersion)
-	if d.OperatorVersion == "" || repository.IsRange(d.OperatorVersion) || repository.IsRange(d.AppVersion) ||
+	if d.OperatorVersion == "" || versions.IsRange(d.OperatorVersion) || versions.IsRange(d.AppVersion) ||
 		len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return nil, v.unresolved(d)
 	}
 	if ov := v.byName[name]; ov != nil {
-		return ov, ""
+		return ov, contentProblem(ov, d)
 	}
 	if _, terminating := v.terminating[name]; terminating {
 		return nil, fmt.Sprintf("needs OperatorVersion %s, which is being deleted: install it again once it is deleted", name)
@@ -113,6 +115,22 @@ func (v *Versions) dependency(d operators.Dependency) (*v1beta1.OperatorVersion,
 	return nil, fmt.Sprintf("needs OperatorVersion %s%s: kubectl kudo install %s%s --operator-version %s --skip-instance -n %s installs it "+
 		"from a repository",
 		name, lacks, d.Package, app, d.OperatorVersion, v.namespace)
+}
+
+// contentProblem says that an OperatorVersion has not the content that a task wants of it; empty if it has.
+func contentProblem(ov *v1beta1.OperatorVersion, d operators.Dependency) string {
+	if d.Content == "" {
+		return ""
+	}
+	digest, err := content.Digest(ov)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("needs OperatorVersion %s, whose content cannot be compared: %s", ov.Name, err)
+	case digest != d.Content:
+		return fmt.Sprintf("needs OperatorVersion %s of content %s, and the one that is installed has %s: install the one that the package "+
+			"was locked with, or a version of the package that is locked to the installed one", ov.Name, d.Content, digest)
+	}
+	return ""
 }
 
 // unresolved describes a task that names a package where the manager needs an OperatorVersion.

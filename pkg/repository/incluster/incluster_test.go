@@ -16,6 +16,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/repository"
 )
@@ -36,6 +37,43 @@ func known(operator, app, version string, dependencies ...v1beta1.TaskSpec) v1be
 
 func on(operator, app, version string) v1beta1.TaskSpec {
 	return v1beta1.TaskSpec{Package: operator, AppVersion: app, OperatorVersion: version}
+}
+
+// digestOf returns the content digest of an OperatorVersion.
+func digestOf(t *testing.T, ov v1beta1.OperatorVersion) string {
+	t.Helper()
+	digest, err := content.Digest(&ov)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
+}
+
+// TestResolveContent checks S33: what is installed under the name of a dependency has the content that the package was locked with.
+func TestResolveContent(t *testing.T) {
+	db, broken := known("db", "", "1.0.0"), known("bad", "", "1.0.0")
+	broken.Spec.Templates = map[string]string{"a.yaml": "\xff"}
+	locked := func(operator, digest string) v1beta1.TaskSpec {
+		return v1beta1.TaskSpec{Package: operator, OperatorVersion: "1.0.0", Content: digest}
+	}
+	other := "sha256:" + strings.Repeat("0", 64)
+	s := New("ns", []v1beta1.OperatorVersion{db, broken})
+	for name, tc := range map[string]struct {
+		reason string
+		task   v1beta1.TaskSpec
+		text   string
+	}{
+		"Any":    {"any content", locked("db", ""), ""},
+		"Same":   {"the content that is wanted", locked("db", digestOf(t, db)), ""},
+		"Other":  {"another content", locked("db", other), "needs OperatorVersion db-1.0.0 of content " + other + ", and the one that is installed has " + digestOf(t, db)},
+		"Broken": {"a content that has no digest", locked("bad", other), "needs OperatorVersion bad-1.0.0, whose content cannot be compared"},
+	} {
+		web := known("web", "", "1.0.0", tc.task)
+		_, err := s.Resolve(&web, nil)
+		if (err == nil) != (tc.text == "") || err != nil && !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%s: %s: %v", name, tc.reason, err)
+		}
+	}
 }
 
 func deleting(ov v1beta1.OperatorVersion) v1beta1.OperatorVersion {
