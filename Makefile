@@ -262,10 +262,11 @@ generate: ## Generate deep copies and CRDs from the API types, the pages of docs
 CATALOG := dist/catalog
 
 .PHONY: catalog
-catalog: $(BIN)/kubectl-kudo ## Make a repository of operators/catalog in dist/catalog (CATALOG): archives, and index.yaml.
+catalog: $(BIN)/kubectl-kudo ## Make a repository of operators/catalog in dist/catalog (CATALOG): archives and index.yaml, and the folder layout in OCI layout.
 	@rm -rf $(CATALOG) && mkdir -p $(CATALOG)
 	@for dir in operators/catalog/*/operator; do $(BIN)/kubectl-kudo package create $$dir -d $(CATALOG) || exit 1; done
 	@$(BIN)/kubectl-kudo repo index $(CATALOG)
+	@for archive in $(CATALOG)/*.tgz; do $(BIN)/kubectl-kudo package push $$archive layout:$(CATALOG)/layout || exit 1; done
 
 $(BIN)/kubectl-kudo:
 	@$(MAKE) --no-print-directory build

@@ -22,6 +22,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/ocitest"
 	"kudo.dev/kudo/test/sourcetree"
 )
 
@@ -217,8 +218,10 @@ func place(t *testing.T, namespace, tools string) *session {
 	env.Must(t, os.Symlink(filepath.Join(filepath.Dir(suite.Kubeconfig), "manager-cache"), filepath.Join(home, "manager-cache")))
 	state := filepath.Join(home, "state")
 	t.Cleanup(func() { stop(t, state) })
+	registry := ocitest.New(t, true) // air-gap.md asks its readers for one
 	return open(t, dir, "PATH="+tools+":"+suite.Path(), "KUBECONFIG="+kubeconfig, "HOME="+home, "KUDO_HOME="+filepath.Join(home, "kudo"), "KUDO_PROGRESS=none",
-		"KUDO_LOCAL_STATE="+state, "XDG_CACHE_HOME="+filepath.Join(home, "cache"))
+		"KUDO_LOCAL_STATE="+state, "XDG_CACHE_HOME="+filepath.Join(home, "cache"), "REGISTRY="+registry.Host(), "REGISTRY_CA="+ocitest.CAFile(t, registry.Server),
+		"DOCKER_CONFIG="+filepath.Dir(ocitest.ConfigFile(t, "", registry.Host())))
 }
 
 // stop stops the control planes that a page has started.

@@ -44,7 +44,7 @@ spec: {selector: {app: %[1]s}, ports: [{port: 443, targetPort: 8443}]}
 // serve starts a server, and returns the certificate that clients have to trust.
 func serve(ns, name, image, args string, files map[string][]byte) []byte {
 	GinkgoHelper()
-	certificate, bundle, err := sample.SelfSigned([]string{name + "." + ns + ".svc"}, time.Now())
+	certificate, bundle, err := sample.SelfSigned([]string{name + "." + ns + ".svc", "localhost"}, time.Now())
 	Expect(err).NotTo(HaveOccurred())
 	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
 	Expect(err).NotTo(HaveOccurred())
