@@ -94,6 +94,7 @@ func (o *pushOptions) sign(ctx context.Context, a *artifact.Artifact) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
+	warnOfImages(o.env, a.Package)
 	return trust.Sign(ctx, wanted, signer)
 }
 

@@ -337,3 +337,23 @@ func TestSignRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestSignWarnsOfImages checks S22: images without a digest are named when a package is signed, and those with one are not.
+func TestSignWarnsOfImages(t *testing.T) {
+	home(t)
+	private, _ := newKey(t)
+	pod := func(image string) string {
+		dir := packageDir(t, "web", "1.0.0")
+		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: app}\nspec: {containers: [{name: a, image: '" + image + "'}]}\n"
+		if err := os.WriteFile(filepath.Join(dir, "templates", "app.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return packed(t, dir, "web-1.0.0.tgz")
+	}
+	if _, errs := run(t, 0, nil, "sign", pod("registry.example.org/web:1"), "--key", private); !strings.Contains(errs, "name these by digest: registry.example.org/web:1") {
+		t.Errorf("a tag: %s", errs)
+	}
+	if _, errs := run(t, 0, nil, "sign", pod("registry.example.org/web@sha256:"+strings.Repeat("a", 64)), "--key", private); strings.Contains(errs, "Warning") {
+		t.Errorf("a digest: %s", errs)
+	}
+}

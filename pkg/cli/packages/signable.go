@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +20,8 @@ import (
 	"kudo.dev/kudo/pkg/atomicfile"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/repository"
+	"kudo.dev/kudo/pkg/rights"
+	"kudo.dev/kudo/pkg/text"
 	"kudo.dev/kudo/pkg/trust"
 )
 
@@ -67,6 +71,7 @@ func withSignableReference(ctx context.Context, env *command.Env, registry *comm
 	if s.pkg, err = signableArtifact(pulled.Artifact); err != nil {
 		return fmt.Errorf("%s cannot be signed: %w", s.name, err)
 	}
+	warnOfImages(env, pulled.Package)
 	found, err := source.Signatures(ctx, pulled)
 	warnOfSignatures(env, s.name, found)
 	if err != nil {
@@ -89,6 +94,7 @@ func withSignableArchive(ctx context.Context, env *command.Env, name string, do 
 	if s.pkg, err = signableArchive(found); err != nil {
 		return fmt.Errorf("%s cannot be signed: %w", name, err)
 	}
+	warnOfImages(env, found.Package)
 	if s.bundles, err = repository.ReadSignatures(name); err != nil {
 		return err
 	}
@@ -168,6 +174,27 @@ func packageOf(pkg *operators.Package) (trust.Package, error) {
 	}
 	return trust.PackageOf(version)
 }
+
+// warnOfImages warns of images that a package names without a digest, with its default parameters: what a tag stands for can change, and no
+// signature covers it. A package whose templates need values is not looked at.
+func warnOfImages(env *command.Env, pkg *operators.Package) {
+	_, version, err := operators.Convert(pkg, metav1.NamespaceDefault)
+	if err != nil {
+		return
+	}
+	needed, err := rights.Of(rights.Subject{Namespace: metav1.NamespaceDefault, Name: operators.DefaultInstanceName(pkg.Operator.Name),
+		Version: &version.Spec}, rights.Known{})
+	if err != nil {
+		return
+	}
+	tagged := slices.DeleteFunc(needed.Images, func(image string) bool { return strings.Contains(image, "@sha256:") })
+	if len(tagged) > 0 {
+		env.Warnf("the signature does not cover what tags of images stand for: name these by digest: %s", text.List(tagged, maxImages))
+	}
+}
+
+// maxImages bounds how many images a warning names.
+const maxImages = 10
 
 // archiveDigests are the digests that signatures of an archive may name: its own, and that of the manifest that push makes of it.
 func archiveDigests(packed []byte) map[string]string {
