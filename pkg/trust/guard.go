@@ -112,7 +112,11 @@ func (g *Guard) judge(ctx context.Context, r Request) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	key := r.key(list.Items, namespace, required)
+	parents, err := g.parents(ctx, list.Items, r.Version.Namespace)
+	if err != nil {
+		return Verdict{}, err
+	}
+	key := r.key(list.Items, parents, namespace, required)
 	now := g.Clock.Now()
 	if known, found := g.recall(key); found && (known.Until.IsZero() || now.Before(known.Until)) {
 		return known, nil
@@ -123,6 +127,7 @@ func (g *Guard) judge(ctx context.Context, r Request) (Verdict, error) {
 		return Verdict{Reason: ContentDiffers, Message: text.Plain(err.Error(), maxMessage)}, nil
 	}
 	candidate.Signatures = append(slices.Clone(candidate.Signatures), r.Signatures...)
+	candidate.AddParents(r.Version.Namespace, parents)
 	candidate.Tarball, candidate.Manifest = r.Tarball, cmp.Or(candidate.Manifest, r.Manifest)
 	if r.UnpinnedTarball != "" {
 		candidate.UnpinnedTarball = r.UnpinnedTarball
@@ -136,6 +141,26 @@ func (g *Guard) judge(ctx context.Context, r Request) (Verdict, error) {
 	verdict.Message = text.Plain(verdict.Message, maxMessage)
 	g.remember(key, verdict)
 	return verdict, nil
+}
+
+// parents returns the OperatorVersions of a namespace that may vouch for others by their locks; none if no policy takes that.
+func (g *Guard) parents(ctx context.Context, policies []configv1alpha1.PackagePolicy, namespace string) ([]v1beta1.OperatorVersion, error) {
+	if !slices.ContainsFunc(policies, func(p configv1alpha1.PackagePolicy) bool {
+		return p.Spec.Dependencies == configv1alpha1.PinnedDependencies
+	}) {
+		return nil, nil
+	}
+	list := &v1beta1.OperatorVersionList{}
+	if err := g.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the OperatorVersions of namespace %s, which may vouch for their dependencies: %w", namespace, err)
+	}
+	var out []v1beta1.OperatorVersion
+	for _, ov := range list.Items {
+		if namesContent(&ov, "") {
+			out = append(out, ov)
+		}
+	}
+	return out, nil
 }
 
 // compareContent refuses an OperatorVersion whose content is not the wanted one.
@@ -191,10 +216,14 @@ func (g *Guard) labelsOf(ctx context.Context, name string) (labels.Set, error) {
 }
 
 // key is equal for requests that have the same verdict until a time.
-func (r Request) key(policies []configv1alpha1.PackagePolicy, namespace labels.Set, required bool) (key [sha256.Size]byte) {
+func (r Request) key(policies []configv1alpha1.PackagePolicy, parents []v1beta1.OperatorVersion, namespace labels.Set,
+	required bool) (key [sha256.Size]byte) {
 	parts := make([]string, len(policies))
 	for i, p := range policies {
 		parts[i] = fmt.Sprintf("%q %q %d", p.Name, p.UID, p.Generation)
+	}
+	for _, ov := range parents {
+		parts = append(parts, fmt.Sprintf("parent %q %d", ov.UID, ov.Generation))
 	}
 	slices.Sort(parts)
 	tarball := Tarball{}

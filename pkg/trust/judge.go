@@ -44,6 +44,8 @@ type Candidate struct {
 	Manifest string
 	// Tarball is one that the Instance names; nil if it names none.
 	Tarball *Tarball
+	// Parents are packages whose tasks name the content of this one, as their locks say.
+	Parents []Candidate
 	// UnpinnedTarball says which CRD tarball the signatures do not cover, and the remedy; empty if there is none.
 	UnpinnedTarball string
 }
@@ -168,7 +170,7 @@ func (p Policy) verify(c Candidate, now time.Time) (names []string, until time.T
 	if c.UnpinnedTarball != "" {
 		return nil, until, refuse(CRDTarballNotPinned, "PackagePolicy %s: %s", p.Name, c.UnpinnedTarball)
 	}
-	if len(c.Signatures) == 0 {
+	if len(c.Signatures) == 0 && (!p.pinned || len(c.Parents) == 0) {
 		return nil, until, refuse(NoSignature, "%s is not signed: PackagePolicy %s requires %s; the publisher signs it by kubectl kudo "+
 			"package sign", quote(c.Package.String()), p.Name, p.wanted())
 	}
@@ -199,9 +201,27 @@ func (p Policy) verify(c Candidate, now time.Time) (names []string, until time.T
 	return nil, until, refuse(worst.Reason, "PackagePolicy %s: %s: %s", p.Name, quote(c.Package.String()), worst.Message)
 }
 
-// verifyAny returns nil if one of the signatures is that of an authority, else what is wrong with the one that comes closest.
+// verifyAny returns nil if one of the signatures is that of an authority, or if the policy takes the lock of a package for that and one of
+// the signatures of such a package is; else what is wrong with the signature that comes closest.
 func (p Policy) verifyAny(c Candidate, authority Authority, now time.Time) *RefusedError {
-	var worst *RefusedError
+	refusal := p.verifyOwn(c, authority, now)
+	if refusal == nil || !p.pinned {
+		return refusal
+	}
+	for _, parent := range c.Parents {
+		if parent.Package.Revoked = c.Package.Revoked; c.Package.Revoked[parent.Package.Content] || c.Package.Revoked[parent.Manifest] {
+			continue
+		}
+		if p.verifyAny(parent, authority, now) == nil {
+			return nil
+		}
+	}
+	return refusal
+}
+
+// verifyOwn is verifyAny for the signatures of the package itself.
+func (p Policy) verifyOwn(c Candidate, authority Authority, now time.Time) *RefusedError {
+	worst := refuse(NoSignature, "it has no signature")
 	for _, bundle := range c.Signatures[:min(len(c.Signatures), MaxBundles)] {
 		err := Verify([]byte(bundle), c.Package, authority, now)
 		if err == nil {
@@ -211,7 +231,7 @@ func (p Policy) verifyAny(c Candidate, authority Authority, now time.Time) *Refu
 		if !errors.As(err, &refusal) {
 			refusal = refuse(WrongType, "%s", err)
 		}
-		if worst == nil || telling(refusal.Reason) > telling(worst.Reason) {
+		if telling(refusal.Reason) > telling(worst.Reason) {
 			worst = refusal
 		}
 	}
@@ -220,7 +240,7 @@ func (p Policy) verifyAny(c Candidate, authority Authority, now time.Time) *Refu
 
 // telling orders the reasons of refusals: what a known authority has signed says more than what others have.
 func telling(reason Reason) int {
-	return slices.Index([]Reason{WrongType, WrongKey, NameDiffers, ContentDiffers, Expired, Revoked}, reason)
+	return slices.Index([]Reason{NoSignature, WrongType, WrongKey, NameDiffers, ContentDiffers, Expired, Revoked}, reason)
 }
 
 // wanted puts the signatures that a policy requires into words.

@@ -31,6 +31,8 @@ type Policy struct {
 	problem   error
 	// unreadable is set if the patterns cannot be read. The policy counts then whatever other policies match.
 	unreadable bool
+	// pinned is set if the lock of a package vouches for its dependencies.
+	pinned bool
 }
 
 // versionRanges are what a policy demands of the versions of an operator; nil demands nothing.
@@ -49,6 +51,7 @@ func ParsePolicy(object *configv1alpha1.PackagePolicy) Policy {
 	if len(p.patterns) == 0 {
 		p.patterns = []string{anyOperator}
 	}
+	p.pinned = spec.Dependencies == configv1alpha1.PinnedDependencies
 	for _, digest := range spec.Revoked {
 		p.revoked[digest] = true
 	}

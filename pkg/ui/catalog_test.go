@@ -263,7 +263,7 @@ func TestVerifiedPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := by.judge(version("a", "db-1.0.0", nil)); got.State != signatureRefused || !strings.Contains(got.Message, "is not signed") {
+	if got := by.judge(version("a", "db-1.0.0", nil), nil); got.State != signatureRefused || !strings.Contains(got.Message, "is not signed") {
 		t.Errorf("another package without a signature: %+v", got)
 	}
 	api.Remove(policy)

@@ -87,9 +87,13 @@ func (s *Server) judgeAll(ctx context.Context, versions []*v1beta1.OperatorVersi
 	if err != nil {
 		return signatureRow{State: signatureUnknown, Message: long("the policies of the cluster cannot be read: " + err.Error())}
 	}
-	out := by.judge(versions[len(versions)-1])
+	all := make([]v1beta1.OperatorVersion, len(versions))
+	for i, version := range versions {
+		all[i] = *version
+	}
+	out := by.judge(versions[len(versions)-1], all)
 	for _, dependency := range versions[:len(versions)-1] {
-		row := by.judge(dependency)
+		row := by.judge(dependency, all)
 		if (row.State == signatureRefused || row.State == signatureUnknown) && row.State.rank < out.State.rank {
 			out.State, out.Message = row.State, "dependency "+dependency.Spec.Operator.Name+": "+row.Message
 		}
@@ -113,13 +117,14 @@ func (s *Server) readJudges(ctx context.Context) (*judges, error) {
 	return out, nil
 }
 
-// judge returns the verdict on an OperatorVersion.
-func (j *judges) judge(version *v1beta1.OperatorVersion) signatureRow {
+// judge returns the verdict on an OperatorVersion, for which others may vouch.
+func (j *judges) judge(version *v1beta1.OperatorVersion, all []v1beta1.OperatorVersion) signatureRow {
 	candidate, err := trust.NewCandidate(version, j.namespace)
 	if err != nil {
 		return signatureRow{State: signatureUnknown, Message: long(err.Error())}
 	}
 	candidate.Anywhere = j.namespace == nil
+	candidate.AddParents(version.Namespace, all)
 	verdict := trust.Judge(j.policies, candidate, j.required, j.at)
 	out := signatureRow{Signatures: len(candidate.Signatures), Message: long(verdict.Message)}
 	switch {

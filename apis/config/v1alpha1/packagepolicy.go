@@ -86,7 +86,21 @@ type PackagePolicySpec struct {
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:Pattern=`^sha256:[0-9a-f]{64}$`
 	Revoked []string `json:"revoked,omitempty"`
+	// Dependencies says what vouches for a package on which another one depends: `Signed`, signatures of its own, or `Pinned`, also those of
+	// an OperatorVersion of its namespace whose lock has the digest of its content. If empty, it is `Signed`.
+	// +optional
+	Dependencies DependencyTrust `json:"dependencies,omitempty"`
 }
+
+// DependencyTrust says what vouches for a package on which another one depends.
+// +kubebuilder:validation:Enum=Signed;Pinned
+type DependencyTrust string
+
+// The values of DependencyTrust. An empty one is SignedDependencies.
+const (
+	SignedDependencies DependencyTrust = "Signed"
+	PinnedDependencies DependencyTrust = "Pinned"
+)
 
 // PolicyMatch selects packages. Both parts must match.
 type PolicyMatch struct {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,9 +112,13 @@ func (o *verifyOptions) judgeInstalled(ctx context.Context, name string) ([]poli
 	if err != nil {
 		return nil, err
 	}
-	versions, err := o.listVersions(ctx, c, namespace, name)
+	all, err := o.listVersions(ctx, c, namespace)
 	if err != nil {
 		return nil, err
+	}
+	versions := slices.DeleteFunc(slices.Clone(all), func(ov v1beta1.OperatorVersion) bool { return name != "" && ov.Name != name })
+	if name != "" && len(versions) == 0 {
+		return nil, fmt.Errorf("operatorversion %s/%s does not exist: kubectl get operatorversions -n %[1]s lists those that do", namespace, name)
 	}
 	verdicts, known, policies := []policyVerdict{}, map[string]labels.Set{}, trust.ParsePolicies(objects)
 	for i := range versions {
@@ -129,20 +134,14 @@ func (o *verifyOptions) judgeInstalled(ctx context.Context, name string) ([]poli
 		if err != nil {
 			return nil, err
 		}
+		candidate.AddParents(ov.Namespace, all)
 		verdicts = append(verdicts, judge(ov.Namespace+"/"+ov.Name, candidate, policies, o.env.Now()))
 	}
 	return verdicts, nil
 }
 
-// listVersions returns the OperatorVersion of a name, or all of the namespace or of all namespaces.
-func (o *verifyOptions) listVersions(ctx context.Context, c client.Client, namespace, name string) ([]v1beta1.OperatorVersion, error) {
-	if name != "" {
-		ov := v1beta1.OperatorVersion{}
-		if err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &ov); err != nil {
-			return nil, fmt.Errorf("read OperatorVersion %s/%s: %w", namespace, name, err)
-		}
-		return []v1beta1.OperatorVersion{ov}, nil
-	}
+// listVersions returns the OperatorVersions of the namespace, or of all namespaces.
+func (o *verifyOptions) listVersions(ctx context.Context, c client.Client, namespace string) ([]v1beta1.OperatorVersion, error) {
 	list := &v1beta1.OperatorVersionList{}
 	var options []client.ListOption
 	if !o.allNamespaces {
