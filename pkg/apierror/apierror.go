@@ -3,6 +3,7 @@ package apierror
 
 import (
 	"errors"
+	"regexp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -24,6 +25,15 @@ func IsNamespaceNotFound(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil &&
 		status.Status().Details.Kind == "namespaces"
+}
+
+// rightMissing is how the API server says what a user may not do, by an authorizer or by its check of roles that a user may not give. Other
+// refusals with 403 are those of admission: a quota, a policy, a webhook, a claim that cannot grow.
+var rightMissing = regexp.MustCompile(`(?i)\buser "[^"]*" (\(groups=.*\) )?(cannot|is attempting to grant)\b`)
+
+// IsRightMissing reports whether a request was refused since the user lacks a right. Another user might be answered otherwise.
+func IsRightMissing(err error) bool {
+	return apierrors.IsForbidden(err) && rightMissing.MatchString(err.Error())
 }
 
 // IgnoreObjectNotFound returns nil for an error that IsObjectNotFound reports, and any other error as it is.

@@ -34,3 +34,31 @@ func TestIsObjectNotFound(t *testing.T) {
 		}
 	}
 }
+
+// TestIsRightMissing checks that refusals for want of a right are told from those of admission, which have the same code.
+func TestIsRightMissing(t *testing.T) {
+	claims := schema.GroupResource{Resource: "persistentvolumeclaims"}
+	forbidden := func(text string) error { return apierrors.NewForbidden(claims, "data", errors.New(text)) }
+	for _, tc := range []struct {
+		reason string
+		err    error
+		want   bool
+	}{
+		{"no error", nil, false},
+		{"an error of another kind", errors.New(`User "ann" cannot patch resource "pods"`), false},
+		{"no right", forbidden(`User "system:serviceaccount:a:b" cannot patch resource "persistentvolumeclaims" in API group "" in the namespace "a"`), true},
+		{"the same, wrapped", fmt.Errorf("write: %w", forbidden(`User "ann" cannot create resource "pods" in API group "" at the cluster scope: RBAC: no role`)), true},
+		{"no right to act as another user", forbidden(`User "kudo" cannot impersonate resource "serviceaccounts" in API group ""`), true},
+		{"a role that the user may not give", forbidden(`user "ann" (groups=["a" "b"]) is attempting to grant RBAC permissions not currently held:`), true},
+		{"a quota", forbidden("exceeded quota: small, requested: pods=1"), false},
+		{"a webhook", forbidden(`admission webhook "x.example.org" denied the request: user ann cannot do that`), false},
+		{"a policy", forbidden("ValidatingAdmissionPolicy 'x' with binding 'x' denied request: no"), false},
+		{"the level of pods", forbidden(`violates PodSecurity "restricted:latest": privileged`), false},
+		{"a claim that cannot grow", forbidden("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"), false},
+		{"a namespace that ends", forbidden("unable to create new content in namespace a because it is being terminated"), false},
+	} {
+		if got := IsRightMissing(tc.err); got != tc.want {
+			t.Errorf("%s: %t", tc.reason, got)
+		}
+	}
+}

@@ -374,7 +374,7 @@ func TestRightsAreUnknown(t *testing.T) {
 	l := newLab(t)
 	l.watchWrites(func(r apitest.Request) (any, error) {
 		if r.Verb == "apply" && r.Kind == "ConfigMap" {
-			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, r.Name, fmt.Errorf("you may not patch"))
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, r.Name, fmt.Errorf(`User "ann" cannot patch resource "configmaps" in API group "" in the namespace "ns"`))
 		}
 		return nil, nil
 	})
@@ -660,4 +660,20 @@ func workload(image, hash string) *unstructured.Unstructured {
 	obj.SetName("web")
 	obj.SetUID(types.UID("w"))
 	return obj
+}
+
+// TestAdmissionIsKnown checks that what admission refuses is refused in the preview, too, though its code is that of a missing right (P6).
+func TestAdmissionIsKnown(t *testing.T) {
+	l := newLab(t)
+	l.watchWrites(func(r apitest.Request) (any, error) {
+		if r.Verb == "apply" && r.Kind == "ConfigMap" {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, r.Name, fmt.Errorf("the storageclass must support resize"))
+		}
+		return nil, nil
+	})
+	version := web()
+	p := l.compute(Edit{Verb: "install", After: gen.Instance("i", version, nil), Version: version})
+	if got := brief(p); !slices.Equal(got, []string{"plan deploy fails at main/step-0", "refused ConfigMap ns/i-a"}) || !p.Fails() {
+		t.Errorf("got %q", got)
+	}
 }

@@ -148,7 +148,7 @@ func TestUnreadInstallation(t *testing.T) {
 	l := newLab(t, system(), version, i, crd("pots", "Pot", map[string]any{v1beta1.ManagedAnnotation: "true"}))
 	l.watchWrites(func(r apitest.Request) (any, error) {
 		if r.Verb == "get" && r.Kind == "Installation" {
-			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "installations"}, r.Name, fmt.Errorf("you may not get them"))
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "installations"}, r.Name, fmt.Errorf(`User "ann" cannot get resource "installations" in API group "kudo.dev" at the cluster scope`))
 		}
 		return nil, nil
 	})

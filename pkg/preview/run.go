@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/runner"
 	"kudo.dev/kudo/plans"
@@ -224,11 +225,8 @@ func (c *computation) place(w *runner.PreparedTask) string {
 // isUnanswered reports whether an error says that the API server did not answer the question, such as a missing right or a timeout. For
 // another user, or later, the answer may be that the write is admitted.
 func isUnanswered(err error) bool {
-	text := err.Error()
-	return apierrors.IsForbidden(err) && !strings.Contains(text, "exceeded quota") && !strings.Contains(text, "admission webhook") &&
-		!strings.Contains(text, "ValidatingAdmissionPolicy") && !strings.Contains(text, "violates PodSecurity") ||
-		strings.Contains(text, "does not support dry run") || isLate(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
-		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
+	return apierror.IsRightMissing(err) || strings.Contains(err.Error(), "does not support dry run") || isLate(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
 // ErrLate is the error of a request that was not answered before the time of the preview was over.

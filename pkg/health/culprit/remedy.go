@@ -26,6 +26,8 @@ var remedies = []remedy{
 	{words: []string{"violates PodSecurity"}, do: "meet the Pod Security level of the namespace, or change its label"},
 	{words: []string{"admission webhook ", "ValidatingAdmissionPolicy "},
 		do: "meet what the admission policy asks for, or ask its administrator"},
+	{words: []string{"must support resize"},
+		do: "leave the size of the claim as it is, or use a storage class whose volumes can grow (allowVolumeExpansion)"},
 	{words: []string{"cannot impersonate"}, do: "let the manager use the account (RoleBinding to kudo-run-as)"},
 	{words: []string{"error looking up service account"}, do: "create the ServiceAccount that the message names"},
 	{words: []string{"annotation kudo.dev/adopt=true"},

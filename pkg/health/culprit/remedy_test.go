@@ -54,6 +54,7 @@ func TestRemedy(t *testing.T) {
 		{"a Job whose pods were deleted", v1beta1.Culprit{Kind: "Job", Reason: "BackoffLimitExceeded"}, "", "correct what the Job runs"},
 		{"a Job that takes too long", v1beta1.Culprit{Kind: "Job", Reason: "DeadlineExceeded"}, "", "let the Job end sooner"},
 		{"a Deployment that takes too long", v1beta1.Culprit{Kind: "Deployment", Reason: "ProgressDeadlineExceeded"}, "", "correct what keeps the pods from being ready"},
+		{"a claim that cannot grow", v1beta1.Culprit{Reason: "Forbidden", Message: `persistentvolumeclaims "x" is forbidden: only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize`}, "", "leave the size of the claim as it is"},
 		{"a right", v1beta1.Culprit{Reason: "Forbidden", Message: `services "x" is forbidden: User "ann" cannot create`}, "", "give the account of the run the right"},
 		{"the right to use the account", v1beta1.Culprit{Reason: "Forbidden", Message: "cannot impersonate resource"}, "", "let the manager use the account"},
 		{"a webhook", v1beta1.Culprit{Reason: "Forbidden", Message: `admission webhook "x" denied the request: no`}, "", "meet what the admission policy asks for"},
