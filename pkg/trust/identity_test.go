@@ -1,8 +1,6 @@
 package trust
 
 import (
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -11,15 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
-	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
-	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
-	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/root"
-	"github.com/sigstore/sigstore-go/pkg/testing/ca"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
+	"kudo.dev/kudo/test/sigstore"
 )
 
 const (
@@ -33,94 +27,6 @@ func isRefused(err error, reason Reason) bool {
 	return errors.As(err, &refused) && refused.Reason == reason
 }
 
-// authorities are a certificate authority, a log and a timestamp authority.
-type authorities struct {
-	*ca.VirtualSigstore
-	t testing.TB
-}
-
-func newAuthorities(t testing.TB) authorities {
-	t.Helper()
-	made, err := ca.NewVirtualSigstore()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return authorities{made, t}
-}
-
-// trustedRoot returns the trusted root in JSON, as an administrator gets it.
-func (a authorities) trustedRoot(change func(*root.TrustedRoot) *root.TrustedRoot) string {
-	a.t.Helper()
-	logs := map[string]*root.TransparencyLog{}
-	for id, log := range a.RekorLogs() {
-		raw, err := hex.DecodeString(id)
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		log.ID = raw
-		logs[id] = log
-	}
-	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, a.FulcioCertificateAuthorities(), nil, a.TimestampingAuthorities(), logs)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	if change != nil {
-		made = change(made)
-	}
-	text, err := json.Marshal(made)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return string(text)
-}
-
-// attest returns a bundle of a text that a subject has signed.
-func (a authorities) attest(subject, issuer, text string) *protobundle.Bundle {
-	a.t.Helper()
-	entity, err := a.AttestAtTime(subject, issuer, []byte(text), time.Now().Add(5*time.Minute), true)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	content, err := entity.VerificationContent()
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	signature, err := entity.SignatureContent()
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	entries, err := entity.TlogEntries()
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	stamps, err := entity.Timestamps()
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	material := &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_Certificate{
-		Certificate: &protocommon.X509Certificate{RawBytes: content.Certificate().Raw}}, TimestampVerificationData: &protobundle.TimestampVerificationData{}}
-	for _, e := range entries {
-		entry := e.TransparencyLogEntry()
-		entry.KindVersion = &protorekor.KindVersion{Kind: "dsse", Version: "0.0.1"}
-		material.TlogEntries = append(material.TlogEntries, entry)
-	}
-	for _, s := range stamps {
-		material.TimestampVerificationData.Rfc3161Timestamps = append(material.TimestampVerificationData.Rfc3161Timestamps,
-			&protocommon.RFC3161SignedTimestamp{SignedTimestamp: s})
-	}
-	return &protobundle.Bundle{MediaType: BundleType, VerificationMaterial: material, Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
-		Payload: []byte(text), PayloadType: payloadType, Signatures: []*protodsse.Signature{{Sig: signature.Signature()}}}}}
-}
-
-func encode(t testing.TB, b *protobundle.Bundle) []byte {
-	t.Helper()
-	text, err := protojson.Marshal(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 func statementText(t testing.TB, p Package) string {
 	t.Helper()
 	text, err := Statement(p)
@@ -130,9 +36,10 @@ func statementText(t testing.TB, p Package) string {
 	return string(text)
 }
 
-func (a authorities) authority(t testing.TB, issuer, subject string) Authority {
+// byIdentity returns an authority whose signatures an identity makes.
+func byIdentity(t testing.TB, a sigstore.Authorities, issuer, subject string) Authority {
 	t.Helper()
-	identity, err := NewIdentity(issuer, subject, []byte(a.trustedRoot(nil)))
+	identity, err := NewIdentity(issuer, subject, []byte(a.TrustedRoot(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,15 +49,15 @@ func (a authorities) authority(t testing.TB, issuer, subject string) Authority {
 // TestIdentity checks S19: a certificate of the right subject and issuer, an entry of a log and a timestamp of the given root are needed, all
 // of this very signature, and nothing is a pattern.
 func TestIdentity(t *testing.T) {
-	mine, others := newAuthorities(t), newAuthorities(t)
+	mine, others := sigstore.New(t), sigstore.New(t)
 	text := statementText(t, wanted())
-	good, again, foreign := mine.attest(releaser, issuer, text), mine.attest(releaser, issuer, text), others.attest(releaser, issuer, text)
+	good, again, foreign := mine.Attest(releaser, issuer, text), mine.Attest(releaser, issuer, text), others.Attest(releaser, issuer, text)
 	renamed := wanted()
 	renamed.Name = "etcd"
 	change := func(f func(*protobundle.Bundle)) []byte {
 		b := proto.Clone(good).(*protobundle.Bundle)
 		f(b)
-		return encode(t, b)
+		return sigstore.Encode(t, b)
 	}
 	key := newP256(t)
 	for _, tc := range []struct {
@@ -160,35 +67,35 @@ func TestIdentity(t *testing.T) {
 		want      Reason
 		text      string
 	}{
-		{"signed by the identity", encode(t, good), mine.authority(t, issuer, releaser), Verified, ""},
-		{"a subject with a suffix", encode(t, mine.attest(releaser+"2", issuer, text)), mine.authority(t, issuer, releaser), WrongKey, "identity"},
-		{"a subject with a prefix", encode(t, mine.attest("https://evil.example.org/?"+releaser, issuer, text)), mine.authority(t, issuer, releaser), WrongKey, "identity"},
-		{"a subject in another letter case", encode(t, mine.attest(strings.ToUpper(releaser), issuer, text)), mine.authority(t, issuer, releaser), WrongKey, "identity"},
-		{"another issuer", encode(t, mine.attest(releaser, "https://evil.example.org", text)), mine.authority(t, issuer, releaser), WrongKey, "identity"},
-		{"a pattern for a subject", encode(t, good), mine.authority(t, issuer, ".*"), WrongKey, "identity"},
-		{"a pattern for an issuer", encode(t, good), mine.authority(t, "https://.*", releaser), WrongKey, "identity"},
-		{"authorities that are not trusted", encode(t, foreign), mine.authority(t, issuer, releaser), WrongKey, "log inclusion"},
+		{"signed by the identity", sigstore.Encode(t, good), byIdentity(t, mine, issuer, releaser), Verified, ""},
+		{"a subject with a suffix", sigstore.Encode(t, mine.Attest(releaser+"2", issuer, text)), byIdentity(t, mine, issuer, releaser), WrongKey, "identity"},
+		{"a subject with a prefix", sigstore.Encode(t, mine.Attest("https://evil.example.org/?"+releaser, issuer, text)), byIdentity(t, mine, issuer, releaser), WrongKey, "identity"},
+		{"a subject in another letter case", sigstore.Encode(t, mine.Attest(strings.ToUpper(releaser), issuer, text)), byIdentity(t, mine, issuer, releaser), WrongKey, "identity"},
+		{"another issuer", sigstore.Encode(t, mine.Attest(releaser, "https://evil.example.org", text)), byIdentity(t, mine, issuer, releaser), WrongKey, "identity"},
+		{"a pattern for a subject", sigstore.Encode(t, good), byIdentity(t, mine, issuer, ".*"), WrongKey, "identity"},
+		{"a pattern for an issuer", sigstore.Encode(t, good), byIdentity(t, mine, "https://.*", releaser), WrongKey, "identity"},
+		{"authorities that are not trusted", sigstore.Encode(t, foreign), byIdentity(t, mine, issuer, releaser), WrongKey, "log inclusion"},
 		{"the entry of another signature in the log", change(func(b *protobundle.Bundle) {
 			b.VerificationMaterial.TlogEntries = again.VerificationMaterial.TlogEntries
-		}), mine.authority(t, issuer, releaser), WrongKey, "log inclusion"},
+		}), byIdentity(t, mine, issuer, releaser), WrongKey, "log inclusion"},
 		{"the timestamp of another signature", change(func(b *protobundle.Bundle) {
 			b.VerificationMaterial.TimestampVerificationData = again.VerificationMaterial.TimestampVerificationData
-		}), mine.authority(t, issuer, releaser), WrongKey, "timestamps"},
+		}), byIdentity(t, mine, issuer, releaser), WrongKey, "timestamps"},
 		{"the timestamp of an authority that is not trusted", change(func(b *protobundle.Bundle) {
 			b.VerificationMaterial.TimestampVerificationData = foreign.VerificationMaterial.TimestampVerificationData
-		}), mine.authority(t, issuer, releaser), WrongKey, "timestamps"},
+		}), byIdentity(t, mine, issuer, releaser), WrongKey, "timestamps"},
 		{"the certificate of another signature", change(func(b *protobundle.Bundle) {
 			b.VerificationMaterial.Content = again.VerificationMaterial.Content
-		}), mine.authority(t, issuer, releaser), WrongKey, "certificate"},
-		{"no entry of a log", change(func(b *protobundle.Bundle) { b.VerificationMaterial.TlogEntries = nil }), mine.authority(t, issuer, releaser), WrongType, "no entry of a log"},
-		{"no timestamp", change(func(b *protobundle.Bundle) { b.VerificationMaterial.TimestampVerificationData = nil }), mine.authority(t, issuer, releaser), WrongType, "no timestamp"},
+		}), byIdentity(t, mine, issuer, releaser), WrongKey, "certificate"},
+		{"no entry of a log", change(func(b *protobundle.Bundle) { b.VerificationMaterial.TlogEntries = nil }), byIdentity(t, mine, issuer, releaser), WrongType, "no entry of a log"},
+		{"no timestamp", change(func(b *protobundle.Bundle) { b.VerificationMaterial.TimestampVerificationData = nil }), byIdentity(t, mine, issuer, releaser), WrongType, "no timestamp"},
 		{"another statement under the signature", change(func(b *protobundle.Bundle) {
 			b.GetDsseEnvelope().Payload = []byte(statementText(t, renamed))
-		}), mine.authority(t, issuer, releaser), WrongKey, "log inclusion"},
-		{"another package", encode(t, mine.attest(releaser, issuer, statementText(t, renamed))), mine.authority(t, issuer, releaser), NameDiffers, "the signature is for etcd"},
-		{"another type of statement", encode(t, mine.attest(releaser, issuer, strings.Replace(text, PredicateType, "https://spdx.dev/Document", 1))), mine.authority(t, issuer, releaser), WrongType, "https://spdx.dev/Document"},
-		{"a key where an identity is wanted", sign(t, wanted(), key), mine.authority(t, issuer, releaser), WrongType, "not signed with a certificate"},
-		{"a certificate where a key is wanted", encode(t, good), authority(key), WrongType, "not signed with a key"},
+		}), byIdentity(t, mine, issuer, releaser), WrongKey, "log inclusion"},
+		{"another package", sigstore.Encode(t, mine.Attest(releaser, issuer, statementText(t, renamed))), byIdentity(t, mine, issuer, releaser), NameDiffers, "the signature is for etcd"},
+		{"another type of statement", sigstore.Encode(t, mine.Attest(releaser, issuer, strings.Replace(text, PredicateType, "https://spdx.dev/Document", 1))), byIdentity(t, mine, issuer, releaser), WrongType, "https://spdx.dev/Document"},
+		{"a key where an identity is wanted", sign(t, wanted(), key), byIdentity(t, mine, issuer, releaser), WrongType, "not signed with a certificate"},
+		{"a certificate where a key is wanted", sigstore.Encode(t, good), authority(key), WrongType, "not signed with a key"},
 	} {
 		err := Verify(tc.bundle, wanted(), tc.authority, time.Now())
 		refused := &RefusedError{Reason: Verified}
@@ -203,8 +110,8 @@ func TestIdentity(t *testing.T) {
 
 // TestIdentityExpires checks S30: what an identity has signed before its authority ended counts, and what it has signed later does not.
 func TestIdentityExpires(t *testing.T) {
-	mine := newAuthorities(t)
-	bundle, by := encode(t, mine.attest(releaser, issuer, statementText(t, wanted()))), mine.authority(t, issuer, releaser)
+	mine := sigstore.New(t)
+	bundle, by := sigstore.Encode(t, mine.Attest(releaser, issuer, statementText(t, wanted()))), byIdentity(t, mine, issuer, releaser)
 	later := time.Now().AddDate(10, 0, 0)
 	by.NotAfter = time.Now().Add(time.Hour)
 	if err := Verify(bundle, wanted(), by, later); err != nil {
@@ -218,20 +125,20 @@ func TestIdentityExpires(t *testing.T) {
 
 // TestIdentityPolicy checks S19 and S24: a policy names an identity in place of a key, and one that cannot be used refuses all.
 func TestIdentityPolicy(t *testing.T) {
-	mine := newAuthorities(t)
+	mine := sigstore.New(t)
 	object := func(change func(*configv1alpha1.PolicyAuthority)) *configv1alpha1.PackagePolicy {
 		p := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "production"}}
 		p.Spec.Action = configv1alpha1.RequireSignatures
-		a := configv1alpha1.PolicyAuthority{Name: "ci", Keyless: &configv1alpha1.AuthorityIdentity{Issuer: issuer, Subject: releaser, TrustedRoot: mine.trustedRoot(nil)}}
+		a := configv1alpha1.PolicyAuthority{Name: "ci", Keyless: &configv1alpha1.AuthorityIdentity{Issuer: issuer, Subject: releaser, TrustedRoot: mine.TrustedRoot(nil)}}
 		if change != nil {
 			change(&a)
 		}
 		p.Spec.Authorities = append(p.Spec.Authorities, a)
 		return p
 	}
-	candidate := Candidate{Package: inCluster(), Signatures: []string{string(encode(t, mine.attest(releaser, issuer, statementText(t, inCluster()))))}}
+	candidate := Candidate{Package: inCluster(), Signatures: []string{string(sigstore.Encode(t, mine.Attest(releaser, issuer, statementText(t, inCluster()))))}}
 	stranger := candidate
-	stranger.Signatures = []string{string(encode(t, mine.attest("mallory@example.org", issuer, statementText(t, inCluster()))))}
+	stranger.Signatures = []string{string(sigstore.Encode(t, mine.Attest("mallory@example.org", issuer, statementText(t, inCluster()))))}
 	key := newP256(t)
 	twice := object(nil)
 	twice.Spec.Authorities = append(twice.Spec.Authorities, twice.Spec.Authorities[0])
@@ -248,7 +155,7 @@ func TestIdentityPolicy(t *testing.T) {
 		{"no subject", object(func(a *configv1alpha1.PolicyAuthority) { a.Keyless.Subject = "" }), candidate, PolicyInvalid, "spec.authorities[0].keyless: issuer and subject are needed"},
 		{"no trusted root", object(func(a *configv1alpha1.PolicyAuthority) { a.Keyless.TrustedRoot = "{}" }), candidate, PolicyInvalid, "spec.authorities[0].keyless: it is no trusted root"},
 		{"a root without timestamps", object(func(a *configv1alpha1.PolicyAuthority) {
-			a.Keyless.TrustedRoot = mine.trustedRoot(func(r *root.TrustedRoot) *root.TrustedRoot {
+			a.Keyless.TrustedRoot = mine.TrustedRoot(func(r *root.TrustedRoot) *root.TrustedRoot {
 				out, err := root.NewTrustedRoot(root.TrustedRootMediaType01, r.FulcioCertificateAuthorities(), nil, nil, r.RekorLogs())
 				if err != nil {
 					t.Fatal(err)
@@ -269,6 +176,31 @@ func TestIdentityPolicy(t *testing.T) {
 		}
 		if !v.Until.IsZero() {
 			t.Errorf("%s: the verdict ends by the time alone", tc.reason)
+		}
+	}
+}
+
+// TestCheckStatement checks that a bundle is taken for one of a package by its statement alone, whoever has signed it.
+func TestCheckStatement(t *testing.T) {
+	mine, key := sigstore.New(t), newP256(t)
+	other := wanted()
+	other.Content = digestOf("9")
+	for _, tc := range []struct {
+		reason string
+		bundle []byte
+		want   Reason
+	}{
+		{"by a key", sign(t, wanted(), key), ""},
+		{"by an identity", sigstore.Encode(t, mine.Attest(releaser, issuer, statementText(t, wanted()))), ""},
+		{"another content", sign(t, other, key), ContentDiffers},
+		{"a list of what is in it", signText(t, strings.Replace(statementText(t, wanted()), PredicateType, "https://spdx.dev/Document", 1), payloadType, key), WrongType},
+		{"no statement", signText(t, "hello", payloadType, key), WrongType},
+		{"no bundle", []byte("{}"), WrongType},
+		{"no JSON", []byte("hello"), WrongType},
+	} {
+		err := CheckStatement(tc.bundle, wanted())
+		if (err == nil) != (tc.want == "") || err != nil && !isRefused(err, tc.want) {
+			t.Errorf("%s: %v", tc.reason, err)
 		}
 	}
 }

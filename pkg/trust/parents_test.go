@@ -1,14 +1,19 @@
 package trust
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/content"
+	"kudo.dev/kudo/test/apitest"
 )
 
 // locking returns an OperatorVersion of a namespace whose tasks name contents, with the signatures of signers.
@@ -94,4 +99,42 @@ func TestPinned(t *testing.T) {
 	if c.AddParents("ns", many); len(c.Parents) != maxParents {
 		t.Errorf("%d of 1000 packages count", len(c.Parents))
 	}
+}
+
+// TestGuardPinned checks S33: the Guard reads the OperatorVersions that may vouch for others only if a policy takes that, and a verdict changes
+// when one of them does.
+func TestGuardPinned(t *testing.T) {
+	a := newP256(t)
+	child := locking(t, "ns", "child", nil)
+	parent := locking(t, "ns", "parent", []string{contentOf(t, child)})
+	parent.UID, parent.Generation = "parent", 1
+	server := apitest.Start(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, &parent)
+	server.AddKind(configv1alpha1.GroupVersion.WithKind("PackagePolicy"), false)
+	object := policy("p", nil, a)
+	object.Generation = 1
+	server.Put(object)
+	c := server.Client()
+	g := &Guard{Cache: c, Live: c, Clock: clocktesting.NewFakeClock(now), Required: func(context.Context) bool { return false }}
+	judge := func(step string, want Reason, lists bool) {
+		t.Helper()
+		server.Requests()
+		v, err := g.Judge(t.Context(), Request{Version: &child, Identity: "child", Namespace: "ns"})
+		if err != nil || v.Reason != want {
+			t.Errorf("%s: %+v, %v, want %s", step, v, err, want)
+		}
+		if requests := strings.Join(server.Requests(), "\n"); strings.Contains(strings.ToLower(requests), "operatorversion") != lists {
+			t.Errorf("%s: OperatorVersions are read: %t\n%s", step, !lists, requests)
+		}
+	}
+	judge("the policy wants signatures of its own", NoSignature, false)
+	object.Spec.Dependencies, object.Generation = configv1alpha1.PinnedDependencies, 2
+	server.Put(object)
+	judge("the parent is not signed", NoSignature, true)
+	signed := locking(t, "ns", "parent", []string{contentOf(t, child)}, a)
+	signed.UID, signed.Generation = "parent", 2
+	server.Put(&signed)
+	judge("the parent is signed", Verified, true)
+	judge("nothing has changed", Verified, true)
+	server.Remove(&signed)
+	judge("the parent is deleted", NoSignature, true)
 }

@@ -25,6 +25,7 @@ import (
 	"kudo.dev/kudo/pkg/trust"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sigstore"
 )
 
 // newSigner makes a key that signs packages.
@@ -133,6 +134,41 @@ func deleteAll(lists ...client.ObjectList) {
 var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), func() {
 	// Without their policies, Instances that were refused would start, and other specs count the requests of the manager.
 	AfterEach(func() { deleteAll(&v1beta1.InstanceList{}, &v1beta1.OperatorVersionList{}) })
+
+	It("let a package run that an identity has signed, and none that another one has (S19)", func() {
+		t := GinkgoTB()
+		ns, by := namespace(t), sigstore.New(t)
+		const issuer, subject = "https://pipelines.example.org", "https://example.org/kudo/release.yaml@refs/heads/main"
+		requirePolicy("pipeline", newSigner(), func(s *configv1alpha1.PackagePolicySpec) {
+			s.Authorities = []configv1alpha1.PolicyAuthority{{Name: "ci", Keyless: &configv1alpha1.AuthorityIdentity{Issuer: issuer, Subject: subject, TrustedRoot: by.TrustedRoot(nil)}}}
+		})
+		both := &configv1alpha1.PackagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "both"}}
+		both.Spec.Action = configv1alpha1.RequireSignatures
+		both.Spec.Authorities = []configv1alpha1.PolicyAuthority{{Name: "neither"}}
+		if err := cluster.Create(t.Context(), both); err == nil || !strings.Contains(err.Error(), "set either key or keyless") {
+			t.Errorf("an authority without key and identity: %v", err)
+		}
+		ov := gen.Version(ns, "pipeline-1", named("pipeline"), gen.ConfigMaps("app", 1), gen.Serial("deploy", "app"))
+		p, err := trust.PackageOf(ov)
+		env.Must(t, err)
+		statement, err := trust.Statement(p)
+		env.Must(t, err)
+		signedBy := func(who string) []string {
+			return []string{string(sigstore.Encode(t, by.Attest(who, issuer, string(statement))))}
+		}
+		ov.Spec.Provenance = &v1beta1.Provenance{Signatures: signedBy("mallory@example.org")}
+		env.Must(t, cluster.Create(t.Context(), ov))
+		env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, nil)))
+		refused(ns, "the bundle is not signed by "+subject+" of "+issuer, "PackagePolicy pipeline")
+		if applied(ns, "i-app-0") {
+			t.Error("what another identity has signed has run")
+		}
+		get(t, ov, ns, ov.Name)
+		ov.Spec.Provenance.Signatures = signedBy(subject)
+		env.Must(t, cluster.Update(t.Context(), ov))
+		await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 1))
+		isVerified(ov, trust.Verified)
+	})
 
 	It("let a package run that is signed, and none that was changed by one byte (S24, S26)", func() {
 		t := GinkgoTB()

@@ -104,7 +104,7 @@ var tree = rules{
 	exceptions: []string{"net/url", "net/netip"},
 	isolated:   []string{"pkg/text", "pkg/atomicfile", "pkg/crdcompat", "pkg/explore/lua/sandbox"},
 	narrow:     map[string][]string{"pkg/controllers/loop": {"pkg/apierror"}},
-	fixtures:   []string{"test/gen", "test/corpus", "test/apitest", "test/ocitest", "test/terminal"},
+	fixtures:   []string{"test/gen", "test/corpus", "test/apitest", "test/ocitest", "test/sigstore", "test/terminal"},
 	untested: map[string]string{
 		"apis/config/v1alpha1": "types only",
 		"apis/kudo/v1beta1":    "types, and functions of one line",
@@ -116,6 +116,7 @@ var tree = rules{
 		"test/gen":             "helpers of tests",
 		"test/lifecycle":       "helpers of tests",
 		"test/ocitest":         "helpers of tests",
+		"test/sigstore":        "the tests of pkg/trust use it",
 		"test/terminal":        "helpers of tests",
 	},
 }
