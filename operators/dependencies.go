@@ -47,9 +47,9 @@ func (p *Package) Dependencies() []Dependency {
 	return all
 }
 
-// DependenciesOf lists the KudoOperator tasks that plans use, in the order of the tasks, but for those whose Instance is shared: that is
-// installed by itself. In an OperatorVersion that was
-// made of a package whose dependencies are resolved, they name operators and versions that are neither empty nor ranges.
+// DependenciesOf lists the KudoOperator tasks that plans use, in the order of the tasks, without those whose Instance is shared, which is
+// installed by itself. In an OperatorVersion that was made of a package whose dependencies are resolved, the tasks name operators and
+// versions that are neither empty nor ranges.
 func DependenciesOf(tasks []v1beta1.Task, plans map[string]v1beta1.Plan) []Dependency {
 	used := map[string]bool{}
 	for _, plan := range plans {

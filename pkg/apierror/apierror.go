@@ -29,11 +29,19 @@ func IsNamespaceNotFound(err error) bool {
 
 // rightMissing is how the API server says what a user may not do, by an authorizer or by its check of roles that a user may not give. Other
 // refusals with 403 are those of admission: a quota, a policy, a webhook, a claim that cannot grow.
-var rightMissing = regexp.MustCompile(`(?i)\buser "[^"]*" (\(groups=.*\) )?(cannot|is attempting to grant)\b`)
+var rightMissing = regexp.MustCompile(`is forbidden: (` +
+	`[Uu]ser "(\\.|[^"\\])*" (\(groups=.*\) )?(cannot|is attempting to grant)\b|cannot set blockOwnerDeletion)`)
+
+// denied is how the API server begins what a webhook or a policy says, whose words may be any.
+var denied = regexp.MustCompile(`denied (the )?request`)
 
 // IsRightMissing reports whether a request was refused since the user lacks a right. Another user might be answered otherwise.
 func IsRightMissing(err error) bool {
-	return apierrors.IsForbidden(err) && rightMissing.MatchString(err.Error())
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+	said := rightMissing.FindStringIndex(err.Error())
+	return said != nil && !denied.MatchString(err.Error()[:said[0]])
 }
 
 // IgnoreObjectNotFound returns nil for an error that IsObjectNotFound reports, and any other error as it is.

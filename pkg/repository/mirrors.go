@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -209,20 +210,36 @@ func (m mirrored) Push(context.Context, registry.Blob, []registry.Blob, string) 
 	return errors.New("a mirror is only read from: name its own address to push to it")
 }
 
-// Referrers implements store. A mirror that has the package may lack some of its signatures, so that all places are asked.
+// Referrers implements store. A mirror that has the package may lack some of its signatures, so that all places are asked. It is an error
+// if no place answers.
 func (m mirrored) Referrers(ctx context.Context, subject ocispec.Descriptor,
 	keep func(ocispec.Descriptor) bool) (found []ocispec.Descriptor, cut bool, err error) {
-	for _, at := range m {
-		more, cutThere, failed := at.Referrers(ctx, subject, keep)
+	answered := false
+	for i, at := range m {
+		more, cutThere, failed := readShare(ctx, len(m)-i, func(ctx context.Context) ([]ocispec.Descriptor, bool, error) {
+			return at.Referrers(ctx, subject, keep)
+		})
+		answered = answered || failed == nil
 		for _, d := range more {
 			if !slices.ContainsFunc(found, func(known ocispec.Descriptor) bool { return known.Digest == d.Digest }) {
 				found = append(found, d)
 			}
 		}
 		cut, err = cut || cutThere, errors.Join(err, failed)
-		if ctx.Err() != nil {
-			break
-		}
+	}
+	if answered && ctx.Err() == nil {
+		err = nil
 	}
 	return found, cut, err
+}
+
+// readShare reads within a share of the time that is left, so that a place that does not answer leaves time for the others.
+func readShare(ctx context.Context, places int,
+	read func(context.Context) ([]ocispec.Descriptor, bool, error)) ([]ocispec.Descriptor, bool, error) {
+	if end, limited := ctx.Deadline(); limited {
+		bounded, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(places))
+		defer cancel()
+		ctx = bounded
+	}
+	return read(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,9 @@ import (
 
 // maxMessage bounds the message of a verdict, in bytes: it is put into statuses and events.
 const maxMessage = 2048
+
+// parentInterval is how long a verdict is remembered that may rest on another OperatorVersion.
+const parentInterval = time.Minute
 
 // maxVerdicts bounds how many verdicts are remembered.
 const maxVerdicts = 4096
@@ -138,6 +142,9 @@ func (g *Guard) judge(ctx context.Context, r Request) (Verdict, error) {
 	}
 	slices.SortFunc(policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
 	verdict := Judge(policies, candidate, required, now)
+	if len(candidate.Parents) > 0 { // no watch shows that one of them has changed
+		verdict.Until = ends(verdict.Until, now.Add(parentInterval))
+	}
 	verdict.Message = text.Plain(verdict.Message, maxMessage)
 	g.remember(key, verdict)
 	return verdict, nil
@@ -156,10 +163,11 @@ func (g *Guard) parents(ctx context.Context, policies []configv1alpha1.PackagePo
 	}
 	var out []v1beta1.OperatorVersion
 	for _, ov := range list.Items {
-		if namesContent(&ov, "") {
+		if namesContent(&ov) {
 			out = append(out, ov)
 		}
 	}
+	slices.SortFunc(out, func(a, b v1beta1.OperatorVersion) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 

@@ -3,7 +3,6 @@ package trust
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -93,19 +92,12 @@ func Judge(policies []Policy, c Candidate, required bool, now time.Time) Verdict
 		return v
 	}
 	for _, p := range matches {
-		if p.revoked[c.Package.Content] {
-			return Verdict{Reason: Revoked, Message: fmt.Sprintf("%s has content %s, which PackagePolicy %s revokes: use another version",
-				quote(c.Package.String()), c.Package.Content, p.Name)}
-		}
-		if p.revoked[c.Manifest] {
-			return Verdict{Reason: Revoked, Message: fmt.Sprintf("%s is from manifest %s, which PackagePolicy %s revokes: use another version",
-				quote(c.Package.String()), quote(c.Manifest), p.Name)}
+		if what := p.revokes(c); what != "" {
+			return Verdict{Reason: Revoked, Message: fmt.Sprintf("%s %s, which PackagePolicy %s revokes: use another version",
+				quote(c.Package.String()), what, p.Name)}
 		}
 	}
-	c.Package.Revoked = map[string]bool{}
-	for _, p := range matches {
-		maps.Copy(c.Package.Revoked, p.revoked)
-	}
+	c.Package.Revoked, c.Parents = revoked(matches), c.admittedParents(policies)
 	sum := Verdict{Allowed: true, Reason: NotRequired}
 	var messages []string
 	for _, p := range applying(matches, c) {
@@ -122,6 +114,19 @@ func Judge(policies []Policy, c Candidate, required bool, now time.Time) Verdict
 	}
 	sum.Message = strings.Join(messages, "; ")
 	return sum
+}
+
+// revokes says which part of a candidate a policy revokes; empty if it revokes none.
+func (p Policy) revokes(c Candidate) string {
+	switch {
+	case p.revoked[c.Package.Content]:
+		return "has content " + c.Package.Content
+	case p.revoked[c.Manifest]:
+		return "is from manifest " + quote(c.Manifest)
+	case c.Tarball != nil && p.revoked[c.Tarball.Digest]:
+		return "has tarball " + quote(c.Tarball.Digest)
+	}
+	return ""
 }
 
 func (p Policy) judge(c Candidate, now time.Time) Verdict {
@@ -190,7 +195,8 @@ func (p Policy) verify(c Candidate, now time.Time) (names []string, until time.T
 	}
 	switch {
 	case len(names) >= p.threshold:
-		return names, until, p.verifyTarball(c.Tarball, now)
+		end, err := p.verifyTarball(c.Tarball, now)
+		return names, ends(until, end), err
 	case len(names) > 0:
 		return nil, until, refuse(NoSignature, "%s is signed by %s alone: PackagePolicy %s requires %s", quote(c.Package.String()),
 			strings.Join(names, ", "), p.Name, p.wanted())
@@ -209,9 +215,6 @@ func (p Policy) verifyAny(c Candidate, authority Authority, now time.Time) *Refu
 		return refusal
 	}
 	for _, parent := range c.Parents {
-		if parent.Package.Revoked = c.Package.Revoked; c.Package.Revoked[parent.Package.Content] || c.Package.Revoked[parent.Manifest] {
-			continue
-		}
 		if p.verifyAny(parent, authority, now) == nil {
 			return nil
 		}

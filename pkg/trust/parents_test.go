@@ -88,6 +88,27 @@ func TestPinned(t *testing.T) {
 			t.Errorf("%s: %+v", tc.reason, v)
 		}
 	}
+	own := func(name string, operators []string, change func(*configv1alpha1.PackagePolicySpec)) *configv1alpha1.PackagePolicy {
+		return with(policy(name, operators, a), change)
+	}
+	ofChild := own("child", []string{"child"}, func(s *configv1alpha1.PackagePolicySpec) { s.Dependencies = configv1alpha1.PinnedDependencies })
+	for reason, ofParent := range map[string]*configv1alpha1.PackagePolicy{
+		"a policy for the parent revokes it": own("parent", []string{"parent"}, func(s *configv1alpha1.PackagePolicySpec) { s.Revoked = []string{contentOf(t, signed)} }),
+		"a policy for the parent wants a newer one": own("parent", []string{"parent"}, func(s *configv1alpha1.PackagePolicySpec) {
+			s.MinimumVersions = []configv1alpha1.MinimumVersion{{Operator: "parent", OperatorVersion: ">=2"}}
+		}),
+		"a policy refuses the parent": own("parent", []string{"parent"}, func(s *configv1alpha1.PackagePolicySpec) { s.Action = configv1alpha1.RefusePackages }),
+		"":                            own("parent", []string{"parent"}, func(*configv1alpha1.PackagePolicySpec) {}),
+	} {
+		c, err := NewCandidate(&child, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.AddParents("ns", []v1beta1.OperatorVersion{signed})
+		if v := Judge([]Policy{ParsePolicy(ofChild), ParsePolicy(ofParent)}, c, false, now); v.Allowed != (reason == "") {
+			t.Errorf("%s: %+v", reason, v)
+		}
+	}
 	var many []v1beta1.OperatorVersion
 	for i := range 1000 {
 		many = append(many, locking(t, "ns", fmt.Sprintf("m%d", i), []string{digest, digestOf("f")}))

@@ -64,27 +64,31 @@ func VerifyTarball(data []byte, digest string, authority Authority, now time.Tim
 	return nil
 }
 
-// verifyTarball returns nil if enough authorities vouch for the tarball that an Instance names, or if it names none.
-func (p Policy) verifyTarball(t *Tarball, now time.Time) *RefusedError {
+// verifyTarball returns nil if enough authorities vouch for the tarball that an Instance names, or if it names none, and when the first of
+// these authorities ends.
+func (p Policy) verifyTarball(t *Tarball, now time.Time) (until time.Time, refusal *RefusedError) {
 	if t == nil {
-		return nil
+		return until, nil
 	}
 	var names []string
 	for _, authority := range p.Authorities {
 		for _, bundle := range t.Signatures[:min(len(t.Signatures), MaxBundles)] {
 			if VerifyTarball([]byte(bundle), t.Digest, authority, now) == nil {
 				names = append(names, authority.Name)
+				if authority.Key != nil {
+					until = ends(until, authority.NotAfter)
+				}
 				break
 			}
 		}
 	}
 	if len(names) >= p.threshold {
-		return nil
+		return until, nil
 	}
 	is := "is not signed by an authority that it lists"
 	if len(names) > 0 {
 		is = "is signed by " + strings.Join(names, ", ") + " alone"
 	}
-	return refuse(CRDTarballNotPinned, "PackagePolicy %s: %s, %s, %s: it requires %s, in spec.crdTarballSignatures; kubectl kudo package "+
-		"sign --crds makes them", p.Name, t.Name, t.Digest, is, p.wanted())
+	return until, refuse(CRDTarballNotPinned, "PackagePolicy %s: %s, %s, %s: it requires %s, in spec.crdTarballSignatures; kubectl kudo "+
+		"package sign --crds makes them", p.Name, t.Name, t.Digest, is, p.wanted())
 }

@@ -2,6 +2,9 @@ package trust
 
 import (
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 )
@@ -39,6 +42,19 @@ func TestTarball(t *testing.T) {
 		if v := Judge([]Policy{ParsePolicy(tc.policy)}, c, false, now); v.Reason != tc.want {
 			t.Errorf("%s: %+v", tc.reason, v)
 		}
+	}
+	ends := metav1.NewTime(now.Add(time.Hour))
+	ending := with(policy("p", nil, a, b), func(s *configv1alpha1.PackagePolicySpec) { s.Authorities[1].NotAfter = &ends })
+	c := Candidate{Package: p, Signatures: []string{string(sign(t, p, a))}, Tarball: &Tarball{Digest: digestOf("1"), Signatures: []string{signTarball(digestOf("1"), b)}}}
+	if v := Judge([]Policy{ParsePolicy(ending)}, c, false, now); v.Reason != Verified || !v.Until.Equal(ends.Time) {
+		t.Errorf("the authority that has signed the tarball ends: %+v", v)
+	}
+	if v := Judge([]Policy{ParsePolicy(ending)}, c, false, ends.Time); v.Reason != CRDTarballNotPinned {
+		t.Errorf("it has ended: %+v", v)
+	}
+	revoking := with(ending, func(s *configv1alpha1.PackagePolicySpec) { s.Revoked = []string{digestOf("1")} })
+	if v := Judge([]Policy{ParsePolicy(revoking)}, c, false, now); v.Reason != Revoked {
+		t.Errorf("a tarball that is revoked: %+v", v)
 	}
 	if err := Verify([]byte(signTarball(p.Content, a)), p, authority(a), now); !isRefused(err, WrongType) {
 		t.Errorf("the signature of a tarball is taken for that of a package: %v", err)

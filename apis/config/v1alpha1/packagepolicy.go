@@ -80,7 +80,8 @@ type PackagePolicySpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	MinimumVersions []MinimumVersion `json:"minimumVersions,omitempty"`
 	// Revoked are content digests, as `kubectl kudo package verify` prints them, that are not run whoever has signed them, and digests of
-	// manifests: what came in one is not run, and a signature of one does not count.
+	// manifests: what came in one is not run, and a signature of one does not count. Digests of tarballs that Instances name can be revoked,
+	// too.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1024

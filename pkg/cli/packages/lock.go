@@ -75,6 +75,7 @@ func (o *lockOptions) run(ctx context.Context, dir string) (err error) {
 	if o.check {
 		return o.checkLock(ctx, chain, found, dir)
 	}
+	source.Direct = true // a mirror must not choose what is locked
 	return o.writeLock(ctx, chain, found, dir)
 }
 

@@ -38,7 +38,8 @@ In a registry it refers to the package, and package copy and package pull take i
   kubectl kudo package sign postgres-17.6.0-1.0.0 -n databases --key release.pem
 
 A package that depends on others and has no operator.lock, or a tarball of CRDs without a digest, is refused: what was signed could become
-something else. Signatures say nothing of the images that the package names. Those of the packages that it depends on are their own.`,
+something else. Signatures say nothing of the images that the package names. The packages that it depends on have signatures of their own;
+where a PackagePolicy has dependencies Pinned, the signature of this package counts for the contents in its lock, too.`,
 		Args: command.ExactArgs(1, "one package: oci://HOST/PATH/NAME:TAG, an archive (.tgz), or the name of an OperatorVersion in the cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}

@@ -176,7 +176,7 @@ func packageOf(pkg *operators.Package) (trust.Package, error) {
 }
 
 // warnOfImages warns of images that a package names without a digest, with its default parameters: what a tag stands for can change, and no
-// signature covers it. A package whose templates need values is not looked at.
+// signature covers it.
 func warnOfImages(env *command.Env, pkg *operators.Package) {
 	_, version, err := operators.Convert(pkg, metav1.NamespaceDefault)
 	if err != nil {
@@ -185,6 +185,7 @@ func warnOfImages(env *command.Env, pkg *operators.Package) {
 	needed, err := rights.Of(rights.Subject{Namespace: metav1.NamespaceDefault, Name: operators.DefaultInstanceName(pkg.Operator.Name),
 		Version: &version.Spec}, rights.Known{})
 	if err != nil {
+		env.Warnf("which images the package names is not known: its templates need values: %s", text.OneLine(err.Error()))
 		return
 	}
 	tagged := slices.DeleteFunc(needed.Images, func(image string) bool { return strings.Contains(image, "@sha256:") })

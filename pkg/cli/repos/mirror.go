@@ -15,7 +15,7 @@ func newMirror(env *command.Env) *cobra.Command {
 		Use:   "mirror",
 		Short: "Manage from where packages of a registry are read",
 		Long: `Manage mirrors of registries. A package of a registry with a mirror is read from the mirror, under the same name and with the same
-digests and signatures. The registry itself is not asked, but with --fallback:
+digests and signatures. The registry itself is asked only with --fallback:
 
   kubectl kudo repo mirror add oci://registry.example.com/kudo oci://registry.internal/kudo
   kubectl kudo repo mirror list`,

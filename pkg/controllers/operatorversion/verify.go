@@ -54,8 +54,12 @@ func (a *action) reportVerdict() {
 	}
 }
 
-// requeueForVerdict requeues the OperatorVersion for when the verdict changes by the time alone.
+// requeueForVerdict requeues the OperatorVersion for when the verdict changes by the time alone. No watch shows that a refused one is
+// allowed by the labels of its namespace, or since a package that vouches for it has appeared.
 func (a *action) requeueForVerdict() {
+	if !a.verdict.Allowed && a.Next.DeletionTimestamp == nil && (a.result.RequeueAfter == 0 || refusalInterval < a.result.RequeueAfter) {
+		a.result.RequeueAfter = refusalInterval
+	}
 	if until := a.verdict.Until; !until.IsZero() {
 		wait := max(until.Sub(a.Clock.Now()), time.Second)
 		if a.result.RequeueAfter == 0 || wait < a.result.RequeueAfter {
