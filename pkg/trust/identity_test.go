@@ -10,6 +10,7 @@ import (
 
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	"github.com/sigstore/sigstore-go/pkg/root"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
@@ -203,4 +204,23 @@ func TestCheckStatement(t *testing.T) {
 			t.Errorf("%s: %v", tc.reason, err)
 		}
 	}
+}
+
+// FuzzIdentity checks that no bundle but the one that was made is taken for a signature of an identity.
+func FuzzIdentity(f *testing.F) {
+	mine := sigstore.New(f)
+	good := sigstore.Encode(f, mine.Attest(releaser, issuer, statementText(f, wanted())))
+	by := byIdentity(f, mine, issuer, releaser)
+	f.Add(good)
+	f.Add([]byte(`{"mediaType":"` + BundleType + `"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := Verify(data, wanted(), by, time.Now()); err != nil {
+			return
+		}
+		var one, other protobundle.Bundle
+		if protojson.Unmarshal(data, &one) != nil || protojson.Unmarshal(good, &other) != nil ||
+			!proto.Equal(one.GetDsseEnvelope(), other.GetDsseEnvelope()) {
+			t.Errorf("another bundle is verified:\n%s", data)
+		}
+	})
 }
