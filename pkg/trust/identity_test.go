@@ -1,7 +1,10 @@
 package trust
 
 import (
+	"bytes"
 	"errors"
+	"flag"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,8 @@ import (
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/test/sigstore"
 )
+
+var update = flag.Bool("update", false, "make the stored bundle of an identity anew")
 
 const (
 	issuer   = "https://pipelines.example.org"
@@ -206,20 +211,54 @@ func TestCheckStatement(t *testing.T) {
 	}
 }
 
-// FuzzIdentity checks that no bundle but the one that was made is taken for a signature of an identity.
+// stored returns a bundle of wanted that was kept, and its authority: a fuzzer has several processes, which must have the same keys. With
+// -update, both are made anew.
+func stored(t testing.TB) ([]byte, Authority) {
+	t.Helper()
+	const bundleFile, rootFile = "testdata/identity/bundle.json", "testdata/identity/root.json"
+	if *update {
+		mine := sigstore.New(t)
+		for file, text := range map[string][]byte{rootFile: []byte(mine.TrustedRoot(nil)),
+			bundleFile: sigstore.Encode(t, mine.Attest(releaser, issuer, statementText(t, wanted())))} {
+			if err := os.WriteFile(file, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	read := func(file string) []byte {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	identity, err := NewIdentity(issuer, releaser, read(rootFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(bundleFile), Authority{Name: "ci", Identity: identity}
+}
+
+// TestStoredIdentity checks S30: what an identity has signed is verified years later, though its certificate has ended.
+func TestStoredIdentity(t *testing.T) {
+	bundle, by := stored(t)
+	if err := Verify(bundle, wanted(), by, time.Now().AddDate(50, 0, 0)); err != nil {
+		t.Error(err)
+	}
+}
+
+// FuzzIdentity checks that no bundle with another statement than the one that was signed is verified.
 func FuzzIdentity(f *testing.F) {
-	mine := sigstore.New(f)
-	good := sigstore.Encode(f, mine.Attest(releaser, issuer, statementText(f, wanted())))
-	by := byIdentity(f, mine, issuer, releaser)
+	good, by := stored(f)
 	f.Add(good)
 	f.Add([]byte(`{"mediaType":"` + BundleType + `"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := Verify(data, wanted(), by, time.Now()); err != nil {
+		if err := Verify(data, wanted(), by, now); err != nil {
 			return
 		}
 		var one, other protobundle.Bundle
 		if protojson.Unmarshal(data, &one) != nil || protojson.Unmarshal(good, &other) != nil ||
-			!proto.Equal(one.GetDsseEnvelope(), other.GetDsseEnvelope()) {
+			!bytes.Equal(one.GetDsseEnvelope().GetPayload(), other.GetDsseEnvelope().GetPayload()) {
 			t.Errorf("another bundle is verified:\n%s", data)
 		}
 	})
