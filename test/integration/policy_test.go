@@ -135,6 +135,27 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 	// Without their policies, Instances that were refused would start, and other specs count the requests of the manager.
 	AfterEach(func() { deleteAll(&v1beta1.InstanceList{}, &v1beta1.OperatorVersionList{}) })
 
+	It("let a tarball of CRDs that an Instance names be used once the authority has signed it (S34)", func() {
+		t := GinkgoTB()
+		ns, key := namespace(t), newSigner()
+		requirePolicy("own-crds", key)
+		ov := gen.Version(ns, "own-crds-1", named("own-crds"), gen.ConfigMaps("app", 1), gen.Serial("deploy", "app"))
+		signVersion(ov, key)
+		env.Must(t, cluster.Create(t.Context(), ov))
+		i := gen.Instance("i", ov, nil)
+		hash := strings.Repeat("0", 64)
+		i.Spec.CRDTarball = &v1beta1.CRDTarball{ConfigMapSource: &v1beta1.ConfigMapSource{ConfigMaps: []v1beta1.ConfigMapPart{{Name: "missing"}}, SHA256: hash}}
+		env.Must(t, cluster.Create(t.Context(), i))
+		refused(ns, "spec.crdTarball of Instance "+ns+"/i, sha256:"+hash, "spec.crdTarballSignatures")
+		bundle, err := trust.SignTarball(t.Context(), "sha256:"+hash, key)
+		env.Must(t, err)
+		env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.CRDTarballSignatures = []string{string(bundle)} }))
+		waits := await(t, ns, "i", unready(v1beta1.ReasonWaitingForCRDs, "missing"))
+		if waits.Status.Baseline != nil {
+			t.Errorf("the tarball does not exist, and yet a plan has run: %+v", waits.Status)
+		}
+	})
+
 	It("let a package run that an identity has signed, and none that another one has (S19)", func() {
 		t := GinkgoTB()
 		ns, by := namespace(t), sigstore.New(t)
