@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/artifact"
 	"kudo.dev/kudo/operators/content"
 )
 
@@ -15,11 +16,11 @@ import (
 // package itself; each comes after what it depends on.
 func (c Chain) WithDependencies(ctx context.Context, root *Found) ([]*operators.Package, error) {
 	var ordered []*operators.Package
-	w := &walk{chain: c, state: map[string]int{}, content: map[string]string{}, done: func(f *Found, pkg *operators.Package) error {
+	err := c.walk(ctx, root, func(f *Found, pkg *operators.Package) error {
 		ordered = append(ordered, pkg)
 		return f.setProvenance(ctx, pkg)
-	}}
-	if err := w.visit(ctx, root, nil); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	return ordered, nil
@@ -30,7 +31,7 @@ func (c Chain) WithDependencies(ctx context.Context, root *Found) ([]*operators.
 // from a registry.
 func (c Chain) References(ctx context.Context, root *Found) ([]Reference, error) {
 	var out []Reference
-	w := &walk{chain: c, state: map[string]int{}, content: map[string]string{}, done: func(f *Found, _ *operators.Package) error {
+	err := c.walk(ctx, root, func(f *Found, _ *operators.Package) error {
 		switch {
 		case f.source.Base == "":
 			return fmt.Errorf("package %s is from %s, which is no registry: push it first", f.Package.Operator.Name, f.Origin)
@@ -38,8 +39,8 @@ func (c Chain) References(ctx context.Context, root *Found) ([]Reference, error)
 			out = append(out, f.source)
 		}
 		return nil
-	}}
-	if err := w.visit(ctx, root, nil); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -61,10 +62,20 @@ func (c Chain) Lock(ctx context.Context, root *Found, d operators.Dependency) (o
 				"kudo package lock", child.Origin, needed.Task, operators.LockFileName)
 		}
 	}
-	digest, err := contentOf(child.Package)
-	o := child.Package.Operator
+	var resolved *operators.Package // the last package of the walk is the child
+	if err := c.walk(ctx, child, func(_ *Found, pkg *operators.Package) error { resolved = pkg; return nil }); err != nil {
+		return operators.LockFound{}, err
+	}
+	digest, err := contentOf(resolved)
+	o := resolved.Operator
 	return operators.LockFound{Name: o.Name, AppVersion: o.AppVersion, OperatorVersion: o.OperatorVersion, Content: digest,
 		From: child.pinned(d.Package)}, err
+}
+
+// walk visits a package and all that it depends on. It calls done for each package after those that the package depends on.
+func (c Chain) walk(ctx context.Context, root *Found, done func(f *Found, pkg *operators.Package) error) error {
+	w := &walk{chain: c, state: map[string]int{}, content: map[string]string{}, done: done}
+	return w.visit(ctx, root, nil)
 }
 
 // pinned returns where a package that was asked for by a name, a path, a URL or a reference was found, with its digest. It is empty for
@@ -172,19 +183,14 @@ func (w *walk) visit(ctx context.Context, f *Found, trail []string) error {
 func (w *walk) checkContent(f *Found, d operators.Dependency, child *Found) error {
 	if is := w.content[child.identity()]; d.Content != "" && is != d.Content {
 		o := child.Package.Operator
-		return fmt.Errorf("dependency of task %q of package %s: %s is %s %s with content %s, and %s wants content %s: if that is right, kubectl "+
-			"kudo package lock --upgrade %s takes it", d.Task, f.Package.Operator.Name, child.Origin, o.Name,
-			Versions{o.AppVersion, o.OperatorVersion}.Name(), is, wantedBy(f, d), d.Content, d.Task)
+		by, remedy := "the task", "set spec.content of the task to it"
+		if f.Package.Lock.Entry(d.Task) != nil {
+			by, remedy = operators.LockFileName, "kubectl kudo package lock DIR --upgrade "+d.Task+" takes it"
+		}
+		return fmt.Errorf("dependency of task %q of package %s: %s is %s %s with content %s, and %s wants content %s: if that is right, %s",
+			d.Task, f.Package.Operator.Name, child.Origin, o.Name, artifact.Tag(o.AppVersion, o.OperatorVersion), is, by, d.Content, remedy)
 	}
 	return nil
-}
-
-// wantedBy names what wants a certain content of a dependency.
-func wantedBy(f *Found, d operators.Dependency) string {
-	if f.Package.Lock.Entry(d.Task) != nil {
-		return operators.LockFileName
-	}
-	return "the task"
 }
 
 // identity tells packages apart. Of a URL, the origin lacks what follows the ?, which may be a secret.
@@ -211,7 +217,7 @@ func (c Chain) find(ctx context.Context, f *Found, d operators.Dependency) (*Fou
 		if o.AppVersion == d.AppVersion && o.OperatorVersion == d.OperatorVersion {
 			return found, nil
 		}
-		err = fmt.Errorf("%s is %s %s, and not the one that is locked", found.Origin, o.Name, Versions{o.AppVersion, o.OperatorVersion}.Name())
+		err = fmt.Errorf("%s is %s %s, and not the one that is locked", found.Origin, o.Name, artifact.Tag(o.AppVersion, o.OperatorVersion))
 	}
 	if ctx.Err() != nil {
 		return nil, err

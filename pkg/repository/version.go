@@ -23,14 +23,6 @@ func (v Versions) String() string {
 	return strings.Join(parts, " with ")
 }
 
-// Name returns the versions as names of packages have them: <appVersion>_<operatorVersion>, or the operatorVersion alone.
-func (v Versions) Name() string {
-	if v.App == "" {
-		return v.Operator
-	}
-	return v.App + "_" + v.Operator
-}
-
 // Compare orders by appVersion, and then by operatorVersion, as versions.Compare does each.
 func (v Versions) Compare(other Versions) int {
 	return cmp.Or(versions.Compare(v.App, other.App), versions.Compare(v.Operator, other.Operator))

@@ -95,8 +95,8 @@ func Verify(data []byte, wanted Package, authority Authority, now time.Time) err
 	return nil
 }
 
-// CheckStatement returns nil if a bundle has the statement of a package; else the error is a *RefusedError. It says nothing of who has
-// signed the bundle.
+// CheckStatement compares the statement of a bundle with a package. The error is a *RefusedError. CheckStatement does not verify the
+// signature.
 func CheckStatement(data []byte, wanted Package) error {
 	parsed, err := parse(data, nil)
 	if err != nil {

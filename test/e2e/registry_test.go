@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,18 +70,8 @@ func forward(ns, pod, port string) string {
 	GinkgoHelper()
 	cmd := exec.Command(filepath.Join(root, "bin", "kubectl"), "port-forward", "-n", ns, pod, ":"+port)
 	cmd.Env, cmd.Stderr = append(os.Environ(), "KUBECONFIG="+kubeconfig), GinkgoWriter
-	out, err := cmd.StdoutPipe()
-	Expect(err).NotTo(HaveOccurred())
-	Expect(cmd.Start()).To(Succeed())
-	DeferCleanup(func() {
-		Expect(cmd.Process.Kill()).To(Succeed())
-		_ = cmd.Wait()
-	})
-	lines := bufio.NewReader(out)
-	line, err := lines.ReadString('\n')
-	Expect(err).NotTo(HaveOccurred())
+	line := startServer(cmd, cmd.StdoutPipe)
 	found := regexp.MustCompile(`127\.0\.0\.1:(\d+)`).FindStringSubmatch(line)
 	Expect(found).NotTo(BeNil(), line)
-	go func() { _, _ = io.Copy(io.Discard, lines) }()
 	return "localhost:" + found[1]
 }

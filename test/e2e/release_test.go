@@ -126,7 +126,16 @@ var _ = Describe("A release", Ordered, Label("release", "R28"), func() {
 func startRegistry(onNode []string) string {
 	GinkgoHelper()
 	server := exec.Command(onNode[0], append(onNode[1:], filepath.Join(root, "dist", "images", "programs", "registry"), "-port", "0")...)
-	out, err := server.StderrPipe()
+	line := startServer(server, server.StderrPipe)
+	_, port, found := strings.Cut(strings.TrimSpace(line), "serving on port ")
+	Expect(found).To(BeTrue(), line)
+	return "localhost:" + port
+}
+
+// startServer starts a program, which is killed when the spec ends, and returns the first line that the program prints into a pipe.
+func startServer(server *exec.Cmd, pipe func() (io.ReadCloser, error)) string {
+	GinkgoHelper()
+	out, err := pipe()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(server.Start()).To(Succeed())
 	DeferCleanup(func() {
@@ -136,10 +145,8 @@ func startRegistry(onNode []string) string {
 	lines := bufio.NewReader(out)
 	line, err := lines.ReadString('\n')
 	Expect(err).NotTo(HaveOccurred())
-	_, port, found := strings.Cut(strings.TrimSpace(line), "serving on port ")
-	Expect(found).To(BeTrue(), line)
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
-	return "localhost:" + port
+	return line
 }
 
 // processOf returns the process whose command line begins with a program and names an owner, or whose cgroup does: a state folder or the

@@ -79,7 +79,7 @@ type PipeSpec struct {
 	// File is the absolute path in the pod. One of file and envFile is set.
 	// +optional
 	File string `json:"file,omitempty"`
-	// EnvFile is the absolute path of a file of KEY=VALUE lines, each of which becomes a key.
+	// EnvFile is the absolute path of a file in the pod. The file has lines KEY=VALUE. The object gets a key for each line.
 	// +optional
 	EnvFile string `json:"envFile,omitempty"`
 	// Kind of the object that is made: Secret or ConfigMap.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -80,17 +78,9 @@ func (o *attestOptions) attach(s *signable, bundle []byte) error {
 
 // readBundle reads a bundle in JSON, and returns it as one line.
 func readBundle(name string) ([]byte, error) {
-	file, err := os.Open(name)
+	text, err := command.ReadBounded(name, trust.MaxBundle)
 	if err != nil {
 		return nil, fmt.Errorf("--bundle: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, trust.MaxBundle+1))
-	if err != nil {
-		return nil, fmt.Errorf("--bundle: %w", err)
-	}
-	if len(text) > trust.MaxBundle {
-		return nil, fmt.Errorf("--bundle: %s has more than the %d bytes that a bundle may have", name, trust.MaxBundle)
 	}
 	var out bytes.Buffer
 	if err := json.Compact(&out, text); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/artifact"
 	"kudo.dev/kudo/pkg/atomicfile"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/repository"
@@ -88,6 +89,10 @@ func (o *lockOptions) checkLock(ctx context.Context, chain repository.Chain, fou
 	if _, err := chain.WithDependencies(ctx, found); err != nil {
 		return err
 	}
+	if pkg.Lock == nil {
+		noteNoDependencies(o.env, dir)
+		return nil
+	}
 	o.env.Printf("%s fits", filepath.Join(dir, operators.LockFileName))
 	return nil
 }
@@ -103,7 +108,7 @@ func (o *lockOptions) writeLock(ctx context.Context, chain repository.Chain, fou
 	}
 	target := filepath.Join(dir, operators.LockFileName)
 	if len(asked) == 0 {
-		o.env.Notef("Package %s depends on no other package, and needs no %s.", dir, operators.LockFileName)
+		noteNoDependencies(o.env, dir)
 		return removeLock(o.env, target, pkg)
 	}
 	next, rows := &operators.Lock{}, [][]string{{"TASK", "PACKAGE", "CONTENT", ""}}
@@ -156,7 +161,12 @@ func (o *lockOptions) lockDependency(ctx context.Context, chain repository.Chain
 
 // lockedName returns the name and the versions of what was found, as people write them.
 func lockedName(f operators.LockFound) string {
-	return f.Name + " " + repository.Versions{App: f.AppVersion, Operator: f.OperatorVersion}.Name()
+	return f.Name + " " + artifact.Tag(f.AppVersion, f.OperatorVersion)
+}
+
+// noteNoDependencies says that a package needs no lock.
+func noteNoDependencies(env *command.Env, dir string) {
+	env.Notef("Package %s depends on no other package, and needs no %s.", dir, operators.LockFileName)
 }
 
 // removeLock removes the lock of a package that depends on no other package.
@@ -165,7 +175,7 @@ func removeLock(env *command.Env, target string, pkg *operators.Package) error {
 		return nil
 	}
 	if err := os.Remove(target); err != nil {
-		return fmt.Errorf("remove what is not needed: %w", err)
+		return fmt.Errorf("remove the lock, which the package does not need: %w", err)
 	}
 	env.Printf("%s removed", target)
 	return nil

@@ -45,6 +45,14 @@ func lockOf(t *testing.T, dir string) string {
 	return string(text)
 }
 
+// contentIn returns the content digest in the lock of a package with one dependency.
+func contentIn(t *testing.T, dir string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(lockOf(t, dir), "content: ")
+	digest, _, _ := strings.Cut(rest, "\n")
+	return digest
+}
+
 // TestLock checks S32: what is found is written, kept until a task or --upgrade asks for something else, and used whatever the registry has
 // meanwhile; a package with it is signed and verified as it is installed.
 func TestLock(t *testing.T) {
@@ -119,7 +127,7 @@ func TestLockedContent(t *testing.T) {
 	run(t, 0, flags, "lock", far)
 	run(t, 0, flags, "push", far, base)
 	replaceIn(t, child, "templates/app.yaml", "name: app", "name: evil")
-	if _, errs := run(t, 1, nil, "render", near, "--manifests"); !strings.Contains(errs, "kubectl kudo package lock --upgrade d0 takes it") || !strings.Contains(errs, "operator.lock wants content sha256:") {
+	if _, errs := run(t, 1, nil, "render", near, "--manifests"); !strings.Contains(errs, "kubectl kudo package lock DIR --upgrade d0 takes it") || !strings.Contains(errs, "operator.lock wants content sha256:") {
 		t.Errorf("a folder that was changed: %s", errs)
 	}
 	run(t, 0, append(flags, "--overwrite"), "push", child, base)
@@ -187,6 +195,10 @@ func TestLockNested(t *testing.T) {
 	if _, errs := run(t, 1, nil, "lock", outer, "--check"); !strings.Contains(errs, "of package outer") {
 		t.Errorf("the lock of a dependency is a part of its content: %s", errs)
 	}
+	inTask := packageDir(t, "intask", "1.0.0", "package: '"+inner+"', content: '"+contentIn(t, middle)+"'")
+	over := packageDir(t, "over", "1.0.0", "package: '"+inTask+"'")
+	run(t, 0, nil, "lock", over)
+	run(t, 0, nil, "lock", over, "--check")
 	self := packageDir(t, "self", "1.0.0", "package: .")
 	if _, errs := run(t, 1, nil, "lock", self); !strings.Contains(errs, "has no operator.lock") {
 		t.Errorf("a package that depends on itself: %s", errs)
@@ -199,6 +211,9 @@ func TestLockNothing(t *testing.T) {
 	dir := packageDir(t, "web", "1.0.0")
 	if _, errs := run(t, 0, nil, "lock", dir); !strings.Contains(errs, "depends on no other package") {
 		t.Errorf("no dependency: %s", errs)
+	}
+	if out, errs := run(t, 0, nil, "lock", dir, "--check"); out != "" || !strings.Contains(errs, "depends on no other package") {
+		t.Errorf("a file that is not there fits: %s%s", out, errs)
 	}
 	if err := os.WriteFile(filepath.Join(dir, operators.LockFileName), []byte("dependencies: []\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -90,11 +90,10 @@ func (o *pushOptions) sign(ctx context.Context, a *artifact.Artifact) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := signableArtifact(a)
+	wanted, err := signableArtifact(o.env, a)
 	if err != nil {
 		return nil, err
 	}
-	warnOfImages(o.env, a.Package)
 	return trust.Sign(ctx, wanted, signer)
 }
 

@@ -68,10 +68,9 @@ func withSignableReference(ctx context.Context, env *command.Env, registry *comm
 		return err
 	}
 	s := &signable{signed: signed{name: pulled.Reference.String()}}
-	if s.pkg, err = signableArtifact(pulled.Artifact); err != nil {
+	if s.pkg, err = signableArtifact(env, pulled.Artifact); err != nil {
 		return fmt.Errorf("%s cannot be signed: %w", s.name, err)
 	}
-	warnOfImages(env, pulled.Package)
 	found, err := source.Signatures(ctx, pulled)
 	warnOfSignatures(env, s.name, found)
 	if err != nil {
@@ -91,10 +90,9 @@ func withSignableArchive(ctx context.Context, env *command.Env, name string, do 
 		return err
 	}
 	s := &signable{signed: signed{name: name}}
-	if s.pkg, err = signableArchive(found); err != nil {
+	if s.pkg, err = signablePackage(env, found.Package, trust.SubjectArchive, digest.FromBytes(found.Archive)); err != nil {
 		return fmt.Errorf("%s cannot be signed: %w", name, err)
 	}
-	warnOfImages(env, found.Package)
 	if s.bundles, err = repository.ReadSignatures(name); err != nil {
 		return err
 	}
@@ -128,6 +126,7 @@ func withSignableVersion(ctx context.Context, env *command.Env, name string, do 
 	if s.pkg, err = trust.PackageOf(ov); err != nil {
 		return fmt.Errorf("%s cannot be signed: %w", s.name, err)
 	}
+	warnOfImages(env, ov)
 	s.add = func(bundle []byte) error { return addSignature(ctx, c, ov, bundle) }
 	return do(s)
 }
@@ -146,44 +145,40 @@ func addSignature(ctx context.Context, c client.Client, ov *v1beta1.OperatorVers
 	return c.Patch(ctx, ov, patch)
 }
 
-// signableArtifact returns what a signature of the artifact of a package vouches for.
-func signableArtifact(a *artifact.Artifact) (trust.Package, error) {
-	if err := checkSignable(a.Package); err != nil {
-		return trust.Package{}, err
-	}
-	wanted, err := packageOf(a.Package)
-	wanted.Digests = map[string]string{trust.SubjectManifest: a.Descriptor().Digest.String()}
-	return wanted, err
+// signableArtifact returns what a signature of the artifact of a package vouches for, and warns of what it does not cover.
+func signableArtifact(env *command.Env, a *artifact.Artifact) (trust.Package, error) {
+	return signablePackage(env, a.Package, trust.SubjectManifest, a.Descriptor().Digest)
 }
 
-// signableArchive returns what a signature of an archive vouches for.
-func signableArchive(found *repository.Found) (trust.Package, error) {
-	if err := checkSignable(found.Package); err != nil {
+// signablePackage returns what a signature of a package in a file vouches for, and warns of what it does not cover.
+func signablePackage(env *command.Env, pkg *operators.Package, subject string, file digest.Digest) (trust.Package, error) {
+	if err := checkSignable(pkg); err != nil {
 		return trust.Package{}, err
 	}
-	wanted, err := packageOf(found.Package)
-	wanted.Digests = map[string]string{trust.SubjectArchive: digest.FromBytes(found.Archive).String()}
-	return wanted, err
+	wanted, version, err := packageOf(pkg)
+	if err != nil {
+		return trust.Package{}, err
+	}
+	warnOfImages(env, version)
+	wanted.Digests = map[string]string{subject: file.String()}
+	return wanted, nil
 }
 
-// packageOf returns what a signature of a package vouches for, without its files.
-func packageOf(pkg *operators.Package) (trust.Package, error) {
+// packageOf returns what a signature of a package vouches for, without its files, and the OperatorVersion that the package becomes.
+func packageOf(pkg *operators.Package) (trust.Package, *v1beta1.OperatorVersion, error) {
 	_, version, err := operators.Convert(pkg, "")
 	if err != nil {
-		return trust.Package{}, err
+		return trust.Package{}, nil, err
 	}
-	return trust.PackageOf(version)
+	wanted, err := trust.PackageOf(version)
+	return wanted, version, err
 }
 
-// warnOfImages warns of images that a package names without a digest, with its default parameters: what a tag stands for can change, and no
-// signature covers it.
-func warnOfImages(env *command.Env, pkg *operators.Package) {
-	_, version, err := operators.Convert(pkg, metav1.NamespaceDefault)
-	if err != nil {
-		return
-	}
-	needed, err := rights.Of(rights.Subject{Namespace: metav1.NamespaceDefault, Name: operators.DefaultInstanceName(pkg.Operator.Name),
-		Version: &version.Spec}, rights.Known{})
+// warnOfImages warns of images that an OperatorVersion names without a digest, with its default parameters: what a tag stands for can
+// change, and no signature covers it.
+func warnOfImages(env *command.Env, version *v1beta1.OperatorVersion) {
+	needed, err := rights.Of(rights.Subject{Namespace: metav1.NamespaceDefault,
+		Name: operators.DefaultInstanceName(version.Spec.Operator.Name), Version: &version.Spec}, rights.Known{})
 	if err != nil {
 		env.Warnf("which images the package names is not known: its templates need values: %s", text.OneLine(err.Error()))
 		return

@@ -117,7 +117,7 @@ func (o *verifyOptions) findSigned(ctx context.Context, name string, enough func
 			"OperatorVersion", name)
 	}
 	out := &signed{name: name, unpinned: trust.UnpinnedTarball(found.Package.Operator.CRDTarball)}
-	if out.pkg, err = packageOf(found.Package); err != nil {
+	if out.pkg, _, err = packageOf(found.Package); err != nil {
 		return nil, err
 	}
 	out.pkg.Digests = archiveDigests(found.Archive)
@@ -143,7 +143,7 @@ func (o *verifyOptions) findReference(ctx context.Context, name string, enough f
 		return nil, err
 	}
 	out = &signed{name: pulled.Reference.String(), unpinned: trust.UnpinnedTarball(pulled.Package.Operator.CRDTarball)}
-	if out.pkg, err = packageOf(pulled.Package); err != nil {
+	if out.pkg, _, err = packageOf(pulled.Package); err != nil {
 		return nil, err
 	}
 	out.pkg.Digests = archiveDigests(pulled.Archive)
