@@ -125,7 +125,8 @@ func (m *Migrator) awaitNative(ctx context.Context, resource dynamic.ResourceInt
 		if result.Finished, err = m.trim(ctx, state); err != nil {
 			return result, err
 		}
-	case "Failed":
+	case "Failed": // its words seldom name what is in the way: the next attempt is kudo's own
+		forgetNative(state)
 		deferRetry(state, fmt.Sprintf("StorageVersionMigration %s of %s has failed: %s", live.GetName(), d.Name, message), m.clock.Now())
 	default:
 		since := live.GetCreationTimestamp().Time // it may be created long after the start of the attempt

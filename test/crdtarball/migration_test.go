@@ -33,10 +33,11 @@ var _ = It("A tarball that changes the storage version has the objects rewritten
 		env.Must(t, suite.Create(ctx, ov))
 	}
 	deploy(t, first, "a")
-	migrated := watchNative(t, group)
+	asked := watchNative(t, group)
 	deploy(t, second, "b")
 	live := crd("jobs." + group)
-	env.Eventually(t, "a migration to v2", func() string {
+	// The cluster may take minutes: its garbage collector must know the kind first. kudo takes over if the cluster fails, or begins nothing.
+	env.Within(t, 8*time.Minute, "a migration to v2", func() string {
 		env.Must(t, suite.Get(ctx, client.ObjectKeyFromObject(live), live))
 		stored, _, err := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
 		env.Must(t, err)
@@ -47,9 +48,9 @@ var _ = It("A tarball that changes the storage version has the objects rewritten
 	})
 	if hasNativeMigration {
 		select {
-		case <-migrated:
+		case <-asked:
 		case <-time.After(env.DefaultTimeout):
-			t.Error("the cluster has not migrated the objects itself")
+			t.Error("the cluster was not asked to migrate the objects itself")
 		}
 	}
 	stored, err := suite.Stored("/registry/" + group + "/jobs/")
@@ -73,7 +74,7 @@ var _ = It("A tarball that changes the storage version has the objects rewritten
 	}
 })
 
-// watchNative returns a channel that is closed once a StorageVersionMigration of kudo, for a resource of the group, has succeeded.
+// watchNative returns a channel that is closed once kudo has created a StorageVersionMigration for a resource of the group.
 func watchNative(t testing.TB, group string) <-chan struct{} {
 	done := make(chan struct{})
 	if !hasNativeMigration {
@@ -91,8 +92,7 @@ func watchNative(t testing.TB, group string) <-chan struct{} {
 				continue
 			}
 			of, _, _ := unstructured.NestedString(live.Object, "spec", "resource", "group")
-			conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-			if of == group && strings.Contains(fmt.Sprint(conditions), "status:True type:Succeeded") {
+			if of == group {
 				close(done)
 				return
 			}
