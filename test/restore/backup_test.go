@@ -58,7 +58,11 @@ func export(t testing.TB, c *env.Cluster, namespaces []string, clusterScoped fun
 			}
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(schema.FromAPIVersionAndKind(group.GroupVersion, r.Kind+"List"))
-			env.Must(t, c.List(ctx, list))
+			err := c.List(ctx, list)
+			if apierrors.IsNotFound(err) { // another test has deleted the definition, and all objects of the kind
+				continue
+			}
+			env.Must(t, err)
 			for i := range list.Items {
 				obj := &list.Items[i]
 				inside := slices.Contains(namespaces, obj.GetNamespace()) || obj.GetKind() == "Namespace" && slices.Contains(namespaces, obj.GetName())
