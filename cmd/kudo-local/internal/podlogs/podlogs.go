@@ -1,5 +1,5 @@
-// Package podlogs plays the part of the kubelet that `kubectl logs` asks: it serves the logs of simulated pods, whose lines stand in an
-// annotation of the pod, since no container runs that could write them.
+// Package podlogs plays the part of the kubelet that `kubectl logs` and the Pipe tasks of kudo ask: it serves the logs of simulated pods,
+// whose lines stand in an annotation of the pod, and files, whose content names them, since no container runs that could write any.
 package podlogs
 
 import (

@@ -63,7 +63,7 @@ func (fn PodsFn) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, 
 	return fn(ctx, namespace, name)
 }
 
-// Serve answers requests for logs until ctx ends, and closes the listener.
+// Serve answers requests for logs and files until ctx ends, and closes the listener.
 func Serve(ctx context.Context, listener net.Listener, config *tls.Config, pods Pods) error {
 	server := &http.Server{
 		Handler:           Handler(pods),
@@ -78,7 +78,7 @@ func Serve(ctx context.Context, listener net.Listener, config *tls.Config, pods 
 	return ctx.Err()
 }
 
-// Handler answers as a kubelet does when it is asked for a log, and refuses all else.
+// Handler answers as a kubelet does when it is asked for a log, or for a file of a Pipe task, and refuses all else.
 func Handler(pods Pods) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
@@ -90,10 +90,19 @@ func Handler(pods Pods) http.Handler {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, text) // a client that has gone needs no answer
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "the pods of this node are simulated: no container runs", http.StatusNotImplemented)
+	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
+		if isPipe(r) {
+			servePipe(w, r)
+			return
+		}
+		refuse(w, r)
 	})
+	mux.HandleFunc("/", refuse)
 	return mux
+}
+
+func refuse(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "the pods of this node are simulated: no container runs", http.StatusNotImplemented)
 }
 
 // answer returns the log that a request asks for, or the code of its error.
