@@ -272,20 +272,23 @@ func (w *world) ownAccount(t testing.TB, instance string) {
 	}
 }
 
-// clear deletes the namespaces in the target, and waits until the manager has released all that the install plans have made.
+// clear deletes the namespaces in both clusters, and waits until the managers have released all that the install plans have made: the next
+// case exports what is new in the source.
 func (w *world) clear(t testing.TB) {
 	t.Helper()
-	for _, obj := range w.objects {
-		if obj.GetKind() == "Namespace" {
-			env.Must(t, client.IgnoreNotFound(target.Delete(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", obj.GetName())})))
-		}
-	}
-	env.Eventually(t, "the deletion of all that was restored", func() string {
+	for _, cluster := range []*env.Cluster{target.Cluster, source.Cluster} {
 		for _, obj := range w.objects {
-			if find(t, target.Cluster, obj, w.options) != nil {
-				return fmt.Sprintf("%s %s/%s exists", obj.GetKind(), obj.GetNamespace(), obj.GetName())
+			if obj.GetKind() == "Namespace" {
+				env.Must(t, client.IgnoreNotFound(cluster.Delete(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", obj.GetName())})))
 			}
 		}
-		return ""
-	})
+		env.Eventually(t, "the deletion of all that was restored", func() string {
+			for _, obj := range w.objects {
+				if find(t, cluster, obj, w.options) != nil {
+					return fmt.Sprintf("%s %s/%s exists", obj.GetKind(), obj.GetNamespace(), obj.GetName())
+				}
+			}
+			return ""
+		})
+	}
 }
