@@ -28,8 +28,6 @@ type subject struct {
 	changes []string
 	// outdated packages have objects that no Kubernetes of today serves: their plans fail permanently, before they write.
 	outdated bool
-	// pipes are read by the test's own manager only.
-	pipes bool
 	// prepare makes what has to be in the namespace.
 	prepare func(t testing.TB, namespace string)
 }
@@ -42,7 +40,6 @@ func subjects(t testing.TB) []subject {
 		"noticeboard": {parameters: map[string]string{"AUTHORS": "[alice]"}},
 		"postgres":    {parameters: map[string]string{"PASSWORD": "x"}},
 		"printshop":   {prepare: publish},
-		"cowsay":      {pipes: true},
 		"redis":       {outdated: true},
 		"zookeeper":   {outdated: true},
 	}
@@ -57,7 +54,7 @@ func subjects(t testing.TB) []subject {
 		for _, e := range entries {
 			s := known[e.Name()]
 			s.name, s.dir = e.Name(), filepath.Join(root, e.Name(), "operator")
-			if e.IsDir() && (!s.pipes || playsFiles) {
+			if e.IsDir() {
 				out = append(out, s)
 			}
 		}
