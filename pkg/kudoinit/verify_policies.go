@@ -2,6 +2,7 @@ package kudoinit
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,9 @@ import (
 
 // inForce is how long a policy may take to be in force: the apiserver needs about a second, and more when it is busy.
 const inForce = 20 * time.Second
+
+// errDeleted is the error of a probe whose object was deleted after it was listed: it says nothing about the policy.
+var errDeleted = errors.New("the object was deleted meanwhile")
 
 // probeName is the name of all that a probe would make.
 const probeName = "kudo-init-probe"
@@ -130,7 +134,10 @@ func (i *inspection) changes(ctx context.Context) []probe {
 	patched := func(policy, account string, ov *v1beta1.OperatorVersion, patch string) probe {
 		return probe{policy: policy, account: account, object: ov, request: func(ctx context.Context, as client.Client) error {
 			err := as.Patch(ctx, ov.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
-			return client.IgnoreNotFound(err) // it was deleted meanwhile
+			if apierrors.IsNotFound(err) {
+				return errDeleted
+			}
+			return err
 		}}
 	}
 	var finalized, latest *v1beta1.OperatorVersion
@@ -214,7 +221,7 @@ func (i *inspection) try(ctx context.Context, p probe) Finding {
 			return "", nil
 		case err == nil:
 			return "it refuses nothing", nil
-		case refusedBy(err, p.policy):
+		case refusedBy(err, p.policy), errors.Is(err, errDeleted):
 			return "", nil
 		}
 		return "", err
