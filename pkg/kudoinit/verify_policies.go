@@ -3,6 +3,7 @@ package kudoinit
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,8 +24,8 @@ import (
 // inForce is how long a policy may take to be in force: the apiserver needs about a second, and more when it is busy.
 const inForce = 20 * time.Second
 
-// errDeleted is the error of a probe whose object was deleted after it was listed: it says nothing about the policy.
-var errDeleted = errors.New("the object was deleted meanwhile")
+// errNoObject is the error of a probe whose objects were all deleted after they had been listed: it says nothing about the policy.
+var errNoObject = errors.New("there is no object that the policy looks at")
 
 // probeName is the name of all that a probe would make.
 const probeName = "kudo-init-probe"
@@ -43,6 +44,7 @@ func (i *inspection) policies(ctx context.Context) []Finding {
 		running.Go(func() { out[n+1] = i.try(ctx, p) })
 	}
 	running.Wait()
+	out = slices.DeleteFunc(out, func(f Finding) bool { return f.Check == "" })
 	return append(out, inNamespace...)
 }
 
@@ -131,32 +133,34 @@ func (i *inspection) changes(ctx context.Context) []probe {
 	if err := i.client.List(ctx, list); err != nil {
 		return nil // the definition is missing, which other findings say
 	}
-	patched := func(policy, account string, ov *v1beta1.OperatorVersion, patch string) probe {
-		return probe{policy: policy, account: account, object: ov, request: func(ctx context.Context, as client.Client) error {
-			err := as.Patch(ctx, ov.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
-			if apierrors.IsNotFound(err) {
-				return errDeleted
+	patched := func(policy, account string, versions []*v1beta1.OperatorVersion, patch string) probe {
+		return probe{policy: policy, account: account, object: versions[0], request: func(ctx context.Context, as client.Client) error {
+			for ; len(versions) > 0; versions = versions[1:] {
+				err := as.Patch(ctx, versions[0].DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+				if !apierrors.IsNotFound(err) { // it may be deleted meanwhile
+					return err
+				}
 			}
-			return err
+			return errNoObject
 		}}
 	}
-	var finalized, latest *v1beta1.OperatorVersion
+	var finalized, living []*v1beta1.OperatorVersion
 	for n := range list.Items {
 		ov := &list.Items[n]
 		if ov.DeletionTimestamp != nil {
 			continue
 		}
-		latest = ov
+		living = append(living, ov)
 		if controllerutil.ContainsFinalizer(ov, v1beta1.OperatorVersionFinalizer) {
-			finalized = ov
+			finalized = append(finalized, ov)
 		}
 	}
 	var out []probe
-	if finalized != nil {
+	if len(finalized) > 0 {
 		out = append(out, patched("kudo-finalizer", i.installer(), finalized, `{"metadata":{"finalizers":null}}`))
 	}
-	if latest != nil {
-		out = append(out, patched("kudo-leave-users", i.live.user(), latest,
+	if len(living) > 0 {
+		out = append(out, patched("kudo-leave-users", i.live.user(), living,
 			`{"metadata":{"annotations":{"`+v1beta1.LeaveUsersAnnotation+`":"`+probeName+`"}}}`))
 	}
 	return out
@@ -194,7 +198,8 @@ func checkOf(policy string) string { return "policy " + policy + " in force" }
 // refusedBy reports whether an error is the refusal of a policy, which the apiserver quotes.
 func refusedBy(err error, policy string) bool { return strings.Contains(err.Error(), "'"+policy+"'") }
 
-// try sends the request of a probe until the policy refuses it, or warns of it, and returns the finding.
+// try sends the request of a probe until the policy refuses it, or warns of it, and returns the finding; an empty one if the objects of the
+// probe do not exist any more.
 func (i *inspection) try(ctx context.Context, p probe) Finding {
 	found := Finding{Check: checkOf(p.policy), State: OK}
 	gvk, err := i.client.GroupVersionKindFor(p.object)
@@ -221,11 +226,14 @@ func (i *inspection) try(ctx context.Context, p probe) Finding {
 			return "", nil
 		case err == nil:
 			return "it refuses nothing", nil
-		case refusedBy(err, p.policy), errors.Is(err, errDeleted):
+		case refusedBy(err, p.policy):
 			return "", nil
 		}
 		return "", err
 	})
+	if errors.Is(err, errNoObject) {
+		return Finding{}
+	}
 	return i.verdict(ctx, found, p, err)
 }
 

@@ -1,13 +1,16 @@
 package kudoinit
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/settings"
@@ -129,5 +132,44 @@ func TestVerifyMode(t *testing.T) {
 		if len(got) != 1 || got[0].State != tc.want || (got[0].Remedy == "") != (tc.want == OK) || CountFailed(got) > 0 != (tc.want == Failed) {
 			t.Errorf("%s: %s: %+v", name, tc.reason, got)
 		}
+	}
+}
+
+// TestVerifyDeleted checks that a policy is tried on another OperatorVersion if one is deleted after it was listed, and that nothing is said
+// of a policy for which none is left: neither that it is in force nor that it is not.
+func TestVerifyDeleted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		left    []string
+		refuses bool
+		want    []Finding
+	}{
+		"Another": {"the other one is tried", []string{"b"}, true, []Finding{{checkOf("kudo-leave-users"), OK, "", ""}}},
+		"Broken":  {"what the other one says counts", []string{"b"}, false, []Finding{{checkOf("kudo-leave-users"), Failed, "cannot be tried: wrong", again}}},
+		"None":    {"there is nothing to try it on", nil, true, []Finding{{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := apitest.Start(t, gen.Version("ns", "a"), gen.Version("ns", "b"))
+			server.Before(func(r apitest.Request) (any, error) {
+				switch {
+				case r.Verb != "patch":
+					return nil, nil
+				case !slices.Contains(tc.left, r.Name):
+					return nil, apierrors.NewNotFound(v1beta1.GroupVersion.WithResource("operatorversions").GroupResource(), r.Name)
+				case tc.refuses:
+					return nil, apierrors.NewForbidden(v1beta1.GroupVersion.WithResource("operatorversions").GroupResource(), r.Name,
+						errors.New("ValidatingAdmissionPolicy 'kudo-leave-users' denied request"))
+				}
+				return nil, apierrors.NewBadRequest("wrong")
+			})
+			i := &inspection{client: server.Client(), config: server.Config(), live: &InstalledState{Options: Options{}.withDefaults()}}
+			probes := i.changes(t.Context())
+			if len(probes) != 1 {
+				t.Fatalf("there are %d probes", len(probes))
+			}
+			if diff := cmp.Diff(tc.want, []Finding{i.try(t.Context(), probes[0])}); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
