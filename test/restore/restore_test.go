@@ -234,7 +234,7 @@ func (c fleetCase) run(t testing.TB, m *manager) {
 	for n := range c.kills {
 		m.count(1 + w.random.IntN(16))
 		m.start(t)
-		if !m.died(t) {
+		if !m.died(t, func() string { return w.pending(t) }) {
 			GinkgoWriter.Printf("the manager is idle after %d kills\n", n)
 			break
 		}

@@ -173,26 +173,29 @@ func (w *world) instances(t testing.TB) map[string]*v1beta1.Instance {
 	return out
 }
 
-// arrive waits until all Instances of the target are Ready, and all install plans are complete, by a status of their own: one that was
-// restored says so, too.
+// arrive waits until nothing is pending.
 func (w *world) arrive(t testing.TB) {
 	t.Helper()
-	for name := range w.instances(t) {
-		_, err := target.Await(ctx, w.place(), name, env.DefaultTimeout, func(i *v1beta1.Instance) bool {
-			return isReady(i) && !records.IsForeign(i.UID, i.Status.PlanStatus)
-		})
-		env.Must(t, err)
-	}
-	env.Eventually(t, "the end of all install plans", func() string {
-		found := &v1beta1.OperatorVersionList{}
-		env.Must(t, target.List(ctx, found, client.InNamespace(w.place())))
-		for _, ov := range found.Items {
-			if !ov.Installed() || records.IsForeign(ov.UID, ov.Status.PlanStatus) || plans.Running(ov.Status.PlanStatus) != "" {
-				return ov.Name
-			}
+	env.Within(t, 2*env.DefaultTimeout, "a target where all is restored", func() string { return w.pending(t) })
+}
+
+// pending returns a text about an Instance of the target that is not Ready, or an install plan that is not complete, by a status of its
+// own: one that was restored says so, too. It is empty if there is neither.
+func (w *world) pending(t testing.TB) string {
+	t.Helper()
+	for name, i := range w.instances(t) {
+		if !isReady(i) || records.IsForeign(i.UID, i.Status.PlanStatus) {
+			return fmt.Sprintf("condition Ready of Instance %s is %v", name, condition(i, v1beta1.ReadyCondition))
 		}
-		return ""
-	})
+	}
+	found := &v1beta1.OperatorVersionList{}
+	env.Must(t, target.List(ctx, found, client.InNamespace(w.place())))
+	for _, ov := range found.Items {
+		if !ov.Installed() || records.IsForeign(ov.UID, ov.Status.PlanStatus) || plans.Running(ov.Status.PlanStatus) != "" {
+			return fmt.Sprintf("the install plan of OperatorVersion %s is not complete", ov.Name)
+		}
+	}
+	return ""
 }
 
 // holds checks what must be true after a restore (R34): nothing is lost or changed, each object has the owners that it should have, and
