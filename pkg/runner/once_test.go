@@ -17,8 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/plans"
+	"kudo.dev/kudo/plans/task"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -108,6 +110,32 @@ func TestPrepareMade(t *testing.T) {
 	r, w = newOnceTask(t, &corev1.Pod{ObjectMeta: objectMeta("i.deploy.p.s.t.pipepod", "this-run")})
 	if got := r.prepareMade(t.Context(), w); got.outcome != nil || !got.deletes || len(got.objects) != 1 {
 		t.Errorf("with a pod, the outcome is %+v, and %v are deleted", got.outcome, got.objects)
+	}
+}
+
+// TestMadeNeedsNoImage is G2: objects that exist, as those of a restored Instance, need neither an image of Pipe tasks nor a pod.
+func TestMadeNeedsNoImage(t *testing.T) {
+	made := []client.Object{
+		&corev1.Secret{ObjectMeta: objectMeta("i-key", "earlier"), Data: map[string][]byte{"key.pem": []byte("x")}},
+		&corev1.ConfigMap{ObjectMeta: objectMeta("i-page", "earlier")},
+	}
+	for _, tc := range []struct {
+		reason  string
+		objects []client.Object
+		state   plans.State
+		message string
+	}{
+		{"all exist", made, plans.Done, ""},
+		{"none exists", nil, plans.Fatal, `task "t": no image`},
+	} {
+		r, w := newOnceTask(t, tc.objects...)
+		r.RefusePipes(errors.New("no image"))
+		pipe := task.Pipe{Pod: "absent.yaml", Pipes: w.piping.pipes, Once: true}
+		v := render.Variables{Name: "i", PlanName: "deploy", PhaseName: "p", StepName: "s"}
+		got := r.preparePipe(t.Context(), w.run, w, pipe, v).outcome
+		if got == nil || got.State != tc.state || got.Message != tc.message {
+			t.Errorf("%s: the outcome is %+v", tc.reason, got)
+		}
 	}
 }
 

@@ -64,46 +64,20 @@ type pipeRun struct {
 	once bool
 }
 
-// preparePipe renders the pod of a Pipe task, and adds what keeps it alive until its files have been read.
+// preparePipe renders the pod of a Pipe task, and adds what keeps it alive until its files have been read. A task whose files are made
+// needs neither the pod nor an image.
 func (r *Runner) preparePipe(ctx context.Context, run *Run, w *PreparedTask, t task.Pipe, v render.Variables) *PreparedTask {
-	if r.pipeRefusal != nil {
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q: %s", w.Name, r.pipeRefusal))
-	}
-	result, err := run.Version.Templates.Objects(t.Pod, v, run.options(render.WithoutNames())...)
-	if err != nil {
-		return w.failed(err)
-	}
-	if len(result.Objects) != 1 || result.Objects[0].GetKind() != "Pod" {
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q: template %s must hold one Pod, and nothing else", w.Name, t.Pod))
-	}
-	pod := result.Objects[0]
-	mount, err := pipeMount(pod)
-	if err == nil {
-		err = pipeFiles(t.Pipes, mount)
-	}
-	if err != nil {
-		return w.decide(plans.Fatal, fmt.Sprintf("task %q: template %s: %s", w.Name, t.Pod, err))
-	}
-	p := &pipeRun{pod: pod, pipes: t.Pipes, variables: v, once: t.Once}
+	w.piping = &pipeRun{pod: &unstructured.Unstructured{}, pipes: t.Pipes, variables: v, once: t.Once}
 	for _, pipe := range t.Pipes {
-		p.names = append(p.names, operators.ArtifactName(v.Name, v.PlanName, v.PhaseName, v.StepName, w.Name, pipe))
+		w.piping.names = append(w.piping.names, operators.ArtifactName(v.Name, v.PlanName, v.PhaseName, v.StepName, w.Name, pipe))
 	}
-	pod.SetName(operators.PipeName(v.Name, v.PlanName, v.PhaseName, v.StepName, w.Name, operators.PodSuffix))
-	if problems := validation.IsDNS1123Subdomain(pod.GetName()); len(problems) > 0 {
+	w.piping.pod.SetAPIVersion("v1")
+	w.piping.pod.SetKind("Pod")
+	w.piping.pod.SetName(operators.PipeName(v.Name, v.PlanName, v.PhaseName, v.StepName, w.Name, operators.PodSuffix))
+	if problems := validation.IsDNS1123Subdomain(w.piping.pod.GetName()); len(problems) > 0 {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the pod's name %s, made of instance, plan, phase, step and task, is invalid: %s",
-			w.Name, pod.GetName(), problems[0]))
+			w.Name, w.piping.pod.GetName(), problems[0]))
 	}
-	annotations := pod.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[pipePodAnnotation], annotations[v1beta1.PlanUIDAnnotation] = "true", string(run.UID)
-	pod.SetAnnotations(annotations)
-	r.addWaiter(pod, mount)
-	if _, set, _ := unstructured.NestedFieldNoCopy(pod.Object, "spec", "terminationGracePeriodSeconds"); !set {
-		_ = unstructured.SetNestedField(pod.Object, int64(0), "spec", "terminationGracePeriodSeconds")
-	}
-	w.piping = p
 	if t.Once {
 		if made, err := r.findMade(ctx, w); err != nil {
 			return w.failed(err)
@@ -111,8 +85,46 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, w *PreparedTask, t t
 			return r.prepareMade(ctx, w)
 		}
 	}
+	if r.pipeRefusal != nil {
+		return w.decide(plans.Fatal, fmt.Sprintf("task %q: %s", w.Name, r.pipeRefusal))
+	}
+	if err := r.renderPipe(run, w, t, v); err != nil {
+		return w.failed(err)
+	}
 	w.templates = []string{t.Pod}
-	return r.prepareObjects(ctx, w, []*unstructured.Unstructured{pod}, v)
+	return r.prepareObjects(ctx, w, []*unstructured.Unstructured{w.piping.pod}, v)
+}
+
+// renderPipe renders the pod of a Pipe task, checks it, and completes it.
+func (r *Runner) renderPipe(run *Run, w *PreparedTask, t task.Pipe, v render.Variables) error {
+	result, err := run.Version.Templates.Objects(t.Pod, v, run.options(render.WithoutNames())...)
+	if err != nil {
+		return err
+	}
+	if len(result.Objects) != 1 || result.Objects[0].GetKind() != "Pod" {
+		return &apply.FatalError{Err: fmt.Errorf("task %q: template %s must hold one Pod, and nothing else", w.Name, t.Pod)}
+	}
+	pod := result.Objects[0]
+	mount, err := pipeMount(pod)
+	if err == nil {
+		err = pipeFiles(t.Pipes, mount)
+	}
+	if err != nil {
+		return &apply.FatalError{Err: fmt.Errorf("task %q: template %s: %w", w.Name, t.Pod, err)}
+	}
+	pod.SetName(w.piping.pod.GetName())
+	annotations := pod.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[pipePodAnnotation], annotations[v1beta1.PlanUIDAnnotation] = "true", string(run.UID)
+	pod.SetAnnotations(annotations)
+	addWaiter(pod, mount, r.pipeImage)
+	if _, set, _ := unstructured.NestedFieldNoCopy(pod.Object, "spec", "terminationGracePeriodSeconds"); !set {
+		_ = unstructured.SetNestedField(pod.Object, int64(0), "spec", "terminationGracePeriodSeconds")
+	}
+	w.piping.pod = pod
+	return nil
 }
 
 // pipeMount checks the pod of a Pipe task, and returns the mount of the volume that holds its files.
@@ -169,7 +181,7 @@ func pipeFiles(pipes []v1beta1.PipeSpec, mount map[string]any) error {
 
 // addWaiter adds the container that the files are read from. It asks for nothing that restricted pod security denies,
 // and runs as the user whom the files belong to.
-func (r *Runner) addWaiter(pod *unstructured.Unstructured, mount map[string]any) {
+func addWaiter(pod *unstructured.Unstructured, mount map[string]any, image string) {
 	inits, _, _ := unstructured.NestedSlice(pod.Object, "spec", "initContainers")
 	security := map[string]any{}
 	if init, ok := inits[0].(map[string]any); ok {
@@ -185,7 +197,7 @@ func (r *Runner) addWaiter(pod *unstructured.Unstructured, mount map[string]any)
 		security["runAsUser"] = int64(0) // that of most images, and of the files that they make
 	}
 	container := map[string]any{
-		"name": readerContainer, "image": r.pipeImage, "imagePullPolicy": "IfNotPresent",
+		"name": readerContainer, "image": image, "imagePullPolicy": "IfNotPresent",
 		"command":      []any{managerPath, PipeCommand, PipeWait},
 		"volumeMounts": []any{mount}, "securityContext": security,
 	}

@@ -63,7 +63,7 @@ func TestWaiterUser(t *testing.T) {
 			spec["securityContext"] = tc.pod
 		}
 		pod := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-		(&Runner{pipeImage: "manager"}).addWaiter(pod, map[string]any{"name": "out"})
+		addWaiter(pod, map[string]any{"name": "out"}, "manager")
 		containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
 		got := containers[0].(map[string]any)["securityContext"].(map[string]any)
 		tc.want["allowPrivilegeEscalation"] = false
@@ -76,7 +76,7 @@ func TestWaiterUser(t *testing.T) {
 			t.Errorf("%s: the pod has another waiter than its copy", tc.reason)
 		}
 		other := pod.DeepCopy()
-		(&Runner{pipeImage: "another"}).addWaiter(other, map[string]any{"name": "out"})
+		addWaiter(other, map[string]any{"name": "out"}, "another")
 		if hasWaiter(other, pod) || hasWaiter(&unstructured.Unstructured{}, pod) {
 			t.Errorf("%s: a pod with another waiter, or none, counts as one with this waiter", tc.reason)
 		}
