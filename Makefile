@@ -123,6 +123,11 @@ e2e-suites:
 	$(call TESTSUM,.,e2e) --raw-command -- go run ./hack/suites -procs 2 -timeout 30m ./test/e2e
 	@go run ./hack/testcount $(RESULTS)/e2e.json
 
+.PHONY: catalog-e2e
+catalog-e2e: export KUDO_E2E = $(CURDIR)
+catalog-e2e: kudo-node images ## Run all that the packages of the catalog do, with data, on real pods (30 minutes).
+	KUDO_CATALOG=all $(GINKGO) run --procs=2 --timeout=60m --label-filter=catalog --fail-on-empty --require-suite ./test/e2e
+
 .PHONY: test
 test: build lint unit suites ## Run all tests: unit tests, and suites on a real control plane.
 	@go run ./hack/testcount -all -except kudo.dev/kudo/test/e2e $(UNIT_RESULTS) $(SUITE_RESULTS)

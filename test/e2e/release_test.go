@@ -81,7 +81,8 @@ var _ = Describe("A release", Ordered, Label("release", "R28"), func() {
 		user("cp", file("SHA256SUMS"), sums)
 		user(onNode[0], append(onNode[1:], filepath.Join(root, "hack", "publish.sh"), files, sums, registry+"/kudo/manager", "--plain-http")...)
 		user("kubectl", "kudo", "init", "--image-registry", registry, "--wait")
-		user("kubectl", "kudo", "install", file("postgres-*.tgz"), "--instance", "db", "-p", "PASSWORD=s3cret", "--create-service-account", "-y", "--wait")
+		user("kubectl", "kudo", "install", file("postgres-*.tgz"), "--instance", "db", "-p", "PASSWORD=s3cret", "-p", "BACKUP_KEY=battery-staple",
+			"-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "REPLICAS=1", "-p", "STORAGE_SIZE=1Gi", "-p", "BACKUP_SIZE=1Gi", "--create-service-account", "-y", "--wait")
 
 		Expect(user("kubectl", "exec", "db-0", "--", "psql", "-U", "postgres", "-qAtc", "SELECT 6 * 7", "app")).To(Equal("42\n"))
 	})

@@ -96,7 +96,7 @@ var _ = Describe("A package of the catalog does what its README says:", Label("c
 	}{
 		{"hello", nil, [][]string{{"update", "-p", "REPLICAS=3"}}},
 		{"guestbook", nil, [][]string{{"update", "-p", "INGRESS_ENABLED=true"}, {"update", "-p", "INGRESS_ENABLED=false"}}},
-		{"postgres", []string{"-p", "PASSWORD=correct-horse"}, [][]string{{"plan", "trigger", "--name", "backup"}, {"plan", "trigger", "--name", "restore"}}},
+		{"postgres", []string{"-p", "PASSWORD=correct-horse", "-p", "BACKUP_KEY=battery-staple", "-p", "IMAGE_REGISTRY=localhost/catalog"}, [][]string{{"plan", "trigger", "--name", "backup"}, {"plan", "trigger", "--name", "restore"}}},
 	} {
 		It(tc.name, func() {
 			t := GinkgoTB()

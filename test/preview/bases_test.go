@@ -49,7 +49,7 @@ var catalog = map[string]base{
 		shared: []string{"noticeboard"}, parameters: []string{"AUTHORS=[alice]"},
 		live: "apiVersion: noticeboard.example.com/v1\nkind: Notice\nmetadata: {name: theirs}\nspec: {text: closed on Mondays}\n",
 	},
-	"postgres": {parameters: []string{"PASSWORD=" + password}},
+	"postgres": {parameters: []string{"PASSWORD=" + password, "BACKUP_KEY=" + password, "IMAGE_REGISTRY=localhost/catalog"}},
 	"printshop": {
 		shared: []string{"printshop"},
 		live:   "apiVersion: printshop.example.com/v1\nkind: Print\nmetadata: {name: theirs}\nspec: {text: a poster}\n",

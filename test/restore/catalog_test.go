@@ -43,8 +43,9 @@ var requirements = map[string]requirement{
 	"imageswitch": {},
 	"mariadb":     {parameters: []string{"PASSWORD=correct-horse", "BACKUP_PASSWORD=battery-staple"}},
 	"noticeboard": {parameters: []string{"AUTHORS=[alice]"}, resource: custom("noticeboard.example.com/v1", "Notice", map[string]any{"text": "closed"})},
-	"postgres":    {parameters: []string{"PASSWORD=correct-horse"}},
-	"printshop":   {prepare: publish, resource: custom("printshop.example.com/v1", "Print", map[string]any{"text": "a poster"})},
+	"postgres": {parameters: []string{"PASSWORD=correct-horse", "BACKUP_KEY=battery-staple", "IMAGE_REGISTRY=localhost/catalog",
+		"STORAGE_SIZE=1Gi"}}, // as the claim template of the StatefulSet, which may be restored before the claims
+	"printshop": {prepare: publish, resource: custom("printshop.example.com/v1", "Print", map[string]any{"text": "a poster"})},
 }
 
 // custom is a custom resource as a user makes it.

@@ -38,7 +38,7 @@ func subjects(t testing.TB) []subject {
 		"guestbook":   {changes: []string{"INGRESS_ENABLED=true", "INGRESS_ENABLED=false"}},
 		"mariadb":     {parameters: map[string]string{"PASSWORD": "x", "BACKUP_PASSWORD": "y"}},
 		"noticeboard": {parameters: map[string]string{"AUTHORS": "[alice]"}},
-		"postgres":    {parameters: map[string]string{"PASSWORD": "x"}},
+		"postgres":    {parameters: map[string]string{"PASSWORD": "x", "BACKUP_KEY": "y", "IMAGE_REGISTRY": "localhost/catalog"}},
 		"printshop":   {prepare: publish},
 		"redis":       {outdated: true},
 		"zookeeper":   {outdated: true},

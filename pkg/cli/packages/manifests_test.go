@@ -3,6 +3,7 @@ package packages
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,13 +70,15 @@ func TestP30SensitiveManifests(t *testing.T) {
 	if err := os.WriteFile(file, []byte("PASSWORD: correct-horse\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	others := []string{"-p", "IMAGE_REGISTRY=registry.example.com", "-p", "BACKUP_KEY=battery-horse"}
 	for _, given := range [][]string{{"-p", "PASSWORD=correct-horse"}, {"-P", file}, {"-p", "PASSWORD=correct-horse", "--parameters-from", "secret/login"}} {
-		out, errs := commandtest.Expect(t, New, command.ExitUsage, "", append([]string{"package", "render", postgres, "--manifests"}, given...)...)
+		args := slices.Concat([]string{"package", "render", postgres, "--manifests"}, others, given)
+		out, errs := commandtest.Expect(t, New, command.ExitUsage, "", args...)
 		if !strings.Contains(errs, "parameter PASSWORD is sensitive") || !strings.Contains(errs, "--parameters-from secret/NAME") || strings.Contains(out+errs, "horse") {
 			t.Errorf("%v: %s%s", given, out, errs)
 		}
 	}
-	out, _ := commandtest.Expect(t, New, 0, "", "package", "render", postgres, "--manifests", "--parameters-from", "secret/login")
+	out, _ := commandtest.Expect(t, New, 0, "", "package", "render", postgres, "--manifests", "--parameters-from", "secret/login", "-p", "IMAGE_REGISTRY=registry.example.com")
 	if !strings.Contains(out, "parametersFrom:\n  - kind: Secret\n    name: login\n") {
 		t.Errorf("the source is missing:\n%s", out)
 	}

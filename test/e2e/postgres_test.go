@@ -1,0 +1,325 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// wholeCatalog reports whether all that the packages of the catalog do is tried, as by make catalog-e2e, or a short form.
+var wholeCatalog = os.Getenv("KUDO_CATALOG") == "all"
+
+// write is a transaction that a client was told to be committed.
+type write struct {
+	writer, number string
+	at             time.Time
+}
+
+// postgres is an Instance of the package, with a client that writes to it through its Service.
+type postgres struct {
+	ns string
+	// digest is that of the rows that were written first.
+	digest string
+	// rows are those of the table of what was tried.
+	rows []string
+}
+
+// postgresFlags are the flags of an installation on the node of the suite.
+var postgresFlags = []string{
+	"-p", "PASSWORD=s'ecret", "-p", "BACKUP_KEY=battery-staple", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi", "-p", "BACKUP_SIZE=1Gi",
+}
+
+// writerPod is the client: a pod whose four processes write numbers, each in a transaction and a connection of its own, while file /tmp/on exists.
+const writerPod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec:
+  terminationGracePeriodSeconds: 0
+  automountServiceAccountToken: false
+  containers:
+    - name: client
+      image: localhost/catalog/postgres:15.20.0-1
+      command: [/bin/bash, -c]
+      args:
+        - |
+          for writer in 1 2 3 4; do
+            (
+              number=0
+              while :; do
+                if [[ ! -e /tmp/on ]]; then touch /tmp/idle-$writer; sleep 0.1; continue; fi
+                number=$((number + 1))
+                if timeout 5 psql -qAtc "INSERT INTO acks VALUES ($writer, $number)" 2>/dev/null; then
+                  echo "$writer $number $EPOCHREALTIME" >>/tmp/acks-$writer
+                fi
+              done
+            ) &
+          done
+          wait
+      env:
+        - {name: PGHOST, value: db}
+        - {name: PGSSLMODE, value: verify-full}
+        - {name: PGSSLROOTCERT, value: /ca/ca.crt}
+        - {name: PGCONNECT_TIMEOUT, value: "3"}
+        - {name: PGUSER, valueFrom: {secretKeyRef: {name: db-auth, key: username}}}
+        - {name: PGPASSWORD, valueFrom: {secretKeyRef: {name: db-auth, key: password}}}
+        - {name: PGDATABASE, valueFrom: {secretKeyRef: {name: db-auth, key: database}}}
+      volumeMounts: [{name: ca, mountPath: /ca}]
+  volumes: [{name: ca, configMap: {name: db-ca}}]
+`
+
+// connect makes the client anew, so that it has the password of today.
+func (p *postgres) connect() {
+	GinkgoHelper()
+	kubectl("delete", "pod", "client", "-n", p.ns, "--ignore-not-found")
+	apply(p.ns, writerPod)
+	kubectl("wait", "--for=condition=Ready", "pod/client", "-n", p.ns, "--timeout=60s")
+}
+
+func (p *postgres) exec(script string) string {
+	GinkgoHelper()
+	return kubectl("exec", "client", "-n", p.ns, "--", "bash", "-euc", script)
+}
+
+// query runs statements as the client, each in a transaction of its own.
+func (p *postgres) query(sql string) string {
+	GinkgoHelper()
+	out := kubectl("exec", "client", "-n", p.ns, "--", "psql", "-qAtv", "ON_ERROR_STOP=1", "-c", sql)
+	return strings.TrimSpace(out)
+}
+
+// leader returns the pod that Patroni has labeled as the leader.
+func (p *postgres) leader() string {
+	return strings.TrimSpace(try("kubectl", "get", "pods", "-n", p.ns, "-l", "app.kubernetes.io/instance=db,role=master", "-o", "jsonpath={.items[*].metadata.name}"))
+}
+
+// content is the number of the rows that were written first, and their digest.
+func (p *postgres) content() string {
+	GinkgoHelper()
+	return p.query("SELECT count(*), md5(string_agg(text, '' ORDER BY id)) FROM data")
+}
+
+// holds checks that the rows are as they were, that so many members have them, and that one can write.
+func (p *postgres) holds(members int) {
+	GinkgoHelper()
+	Expect(p.content()).To(Equal(p.digest))
+	Eventually(func() string {
+		return try("kubectl", "exec", p.leader(), "-n", p.ns, "--", "psql", "-U", "postgres", "-Atc", "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")
+	}).Should(Equal(strconv.Itoa(members-1)+"\n"), "replicas that stream")
+	p.query("INSERT INTO acks VALUES (0, 0); DELETE FROM acks WHERE writer = 0")
+}
+
+// row notes what was tried.
+func (p *postgres) row(what, compared string) {
+	p.rows = append(p.rows, "| "+what+" | "+compared+" |")
+	GinkgoWriter.Printf("| %s | %s |\n", what, compared)
+}
+
+// during has the client write while something is done, until it is acknowledged writes again, and returns the writes that were acknowledged and are
+// lost, and the longest time between two that were acknowledged.
+func (p *postgres) during(do func()) (lost []write, gap time.Duration) {
+	GinkgoHelper()
+	p.query("TRUNCATE acks")
+	p.exec("rm -f /tmp/acks-* /tmp/idle-*; touch /tmp/on")
+	Eventually(p.acknowledged).ShouldNot(BeEmpty())
+	do()
+	done := time.Now()
+	Eventually(func() bool {
+		return slices.ContainsFunc(p.acknowledged(), func(w write) bool { return w.at.After(done) })
+	}).Should(BeTrue(), "writes are acknowledged again")
+	p.exec("rm /tmp/on; until [[ $(ls /tmp/idle-* 2>/dev/null | wc -l) == 4 ]]; do sleep 0.1; done")
+	stored := map[string]int{}
+	for _, line := range strings.Fields(p.query("SELECT writer || ':' || number FROM acks")) {
+		stored[line]++
+	}
+	last := time.Time{}
+	for _, w := range p.acknowledged() {
+		if !last.IsZero() {
+			gap = max(gap, w.at.Sub(last))
+		}
+		last = w.at
+		if stored[w.writer+":"+w.number] == 0 {
+			lost = append(lost, w)
+		}
+	}
+	for number, times := range stored {
+		Expect(times).To(Equal(1), "write %s is there twice", number)
+	}
+	return lost, gap
+}
+
+// acknowledged returns what the client was told to be committed, in the order of time.
+func (p *postgres) acknowledged() (out []write) {
+	for _, line := range strings.Split(try("kubectl", "exec", "client", "-n", p.ns, "--", "bash", "-c", "cat /tmp/acks-* 2>/dev/null; true"), "\n") {
+		if fields := strings.Fields(line); len(fields) == 3 {
+			if seconds, err := strconv.ParseFloat(fields[2], 64); err == nil {
+				out = append(out, write{fields[0], fields[1], time.UnixMicro(int64(seconds * 1e6))})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b write) int { return a.at.Compare(b.at) })
+	return out
+}
+
+// plan runs a plan while the client writes: no write that was acknowledged is lost.
+func (p *postgres) plan(what string, members int, run func()) {
+	GinkgoHelper()
+	lost, gap := p.during(run)
+	Expect(lost).To(BeEmpty(), "acknowledged writes that plan %s has lost", what)
+	p.holds(members)
+	p.row(what, "the rows; every acknowledged write; "+strconv.Itoa(members-1)+" replicas stream")
+	GinkgoWriter.Printf("%s: no write was acknowledged for %s\n", what, gap.Round(time.Millisecond))
+}
+
+// change sets parameters, and waits for the plan that this starts.
+func (p *postgres) change(parameters ...string) {
+	GinkgoHelper()
+	args := []string{"kudo", "update", "--instance", "db", "-n", p.ns, "--wait"}
+	for _, parameter := range parameters {
+		args = append(args, "-p", parameter)
+	}
+	kubectl(args...)
+}
+
+// trigger runs a plan, and waits for it.
+func (p *postgres) trigger(plan string) {
+	GinkgoHelper()
+	kubectl("kudo", "plan", "trigger", "--name", plan, "--instance", "db", "-n", p.ns, "--wait")
+}
+
+// newPostgres installs the package with three members, and writes 10,000 rows.
+func newPostgres() *postgres {
+	GinkgoHelper()
+	p := &postgres{ns: namespace()}
+	install(p.ns, "db", filepath.Join(catalog, "postgres", "operator"), postgresFlags...)
+	p.connect()
+	p.query("CREATE TABLE acks (writer int, number int)")
+	p.query("CREATE TABLE data AS SELECT id, md5(id::text) AS text FROM generate_series(1, 10000) AS id")
+	p.digest = p.content()
+	Expect(p.digest).To(HavePrefix("10000|"))
+	p.holds(3)
+	p.row("`deploy`, three members", "the rows; 2 replicas stream")
+	return p
+}
+
+// target is a moment between two transactions.
+type target struct{ kind, value string }
+
+// transactions writes 100 numbered transactions, and returns moments behind some of them.
+func (p *postgres) transactions() map[int]target {
+	GinkgoHelper()
+	p.query("CREATE TABLE numbered (number int, at timestamptz DEFAULT clock_timestamp(), lsn pg_lsn, xid xid8)")
+	p.exec(`for i in $(seq 100); do
+		echo "INSERT INTO numbered (number, lsn, xid) VALUES ($i, pg_current_wal_insert_lsn(), pg_current_xact_id());"
+		echo "SELECT pg_sleep(0.02);"
+	done >/tmp/transactions; psql -qAtv ON_ERROR_STOP=1 -f /tmp/transactions >/dev/null`)
+	at := func(number int, what string) string {
+		return p.query("SELECT " + what + " FROM numbered WHERE number = " + strconv.Itoa(number))
+	}
+	out := map[int]target{50: {"time", at(50, "at + interval '10 ms'")}}
+	if wholeCatalog {
+		out[1], out[99] = target{"xid", at(1, "xid")}, target{"lsn", at(100, "lsn")}
+	}
+	return out
+}
+
+// restore restores the data to moments between numbered transactions, and takes each restore back.
+func (p *postgres) restore() {
+	GinkgoHelper()
+	for number, moment := range p.transactions() {
+		p.change("RESTORE_TARGET="+moment.value, "RESTORE_TARGET_TYPE="+moment.kind)
+		p.trigger("restore")
+		Expect(p.query("SELECT count(*), max(number) FROM numbered")).To(Equal(fmt.Sprintf("%d|%d", number, number)), "by %s", moment.kind)
+		p.holds(3)
+		p.trigger("restore-undo")
+		Expect(p.query("SELECT count(*), max(number) FROM numbered")).To(Equal("100|100"))
+		p.holds(3)
+	}
+	p.row("`restore` to a moment between two of 100 numbered transactions", "exactly those before; the rows; 2 replicas stream")
+	p.row("`restore-undo`", "all 100; the rows; 2 replicas stream")
+	before := strings.TrimSpace(kubectl("get", "pods", "-n", p.ns, "-l", "app.kubernetes.io/component=server", "-o", "jsonpath={.items[*].metadata.uid}"))
+	p.change("RESTORE_TARGET=2099-01-01 00:00:00+00", "RESTORE_TARGET_TYPE=time")
+	out, err := start("kubectl", "kudo", "plan", "trigger", "--name", "restore", "--instance", "db", "-n", p.ns, "--wait")
+	Expect(err).To(HaveOccurred())
+	Expect(out).To(ContainSubstring("Nothing was changed"))
+	Expect(kubectl("get", "pods", "-n", p.ns, "-l", "app.kubernetes.io/component=server", "-o", "jsonpath={.items[*].metadata.uid}")).To(Equal(before))
+	p.holds(3)
+	p.row("`restore` to a moment that never was", "it fails; the pods are the same; the rows")
+}
+
+// upgrade upgrades the package; one whose image does not exist is rolled back.
+func (p *postgres) upgrade() {
+	GinkgoHelper()
+	next := nextVersion("postgres")
+	if wholeCatalog {
+		p.plan("`upgrade` to an image that does not exist, and `rollback`", 3, func() {
+			kubectl("kudo", "upgrade", next, "--instance", "db", "-n", p.ns, "-p", "IMAGE_TAG=missing")
+			Eventually(func() string { return try("kubectl", "get", "pods", "-n", p.ns) }).Should(MatchRegexp("ErrImagePull|ImagePullBackOff"))
+			kubectl("kudo", "rollback", "--instance", "db", "-n", p.ns, "--wait")
+		})
+	}
+	p.plan("`upgrade`", 3, func() { kubectl("kudo", "upgrade", next, "--instance", "db", "-n", p.ns, "--wait") })
+}
+
+// keep removes the Instance, and makes it anew.
+func (p *postgres) keep() {
+	GinkgoHelper()
+	out := kubectl("kudo", "uninstall", "--instance", "db", "-n", p.ns, "--wait")
+	for _, name := range []string{"data-db-0", "data-db-1", "data-db-2", "db-repository", "db-auth", "db-passwords", "db-backup-key", "db-sync"} {
+		Expect(out).To(MatchRegexp(`(?m)` + name + " stays"))
+	}
+	install(p.ns, "db", filepath.Join(catalog, "postgres", "operator"), postgresFlags...)
+	p.holds(3)
+	p.row("uninstall, and `deploy` of the same name", "what stays is printed; the rows; 2 replicas stream")
+}
+
+var _ = Describe("Package postgres", Label("catalog", "postgres"), func() {
+	It("K24, K26, K28, K29: keeps every acknowledged write through its plans", func() {
+		p := newPostgres()
+		lost, gap := p.during(func() {
+			former := p.leader()
+			kubectl("delete", "pod", former, "-n", p.ns, "--force", "--grace-period=0")
+			Eventually(p.leader).Should(And(Not(BeEmpty()), Not(Equal(former))))
+		})
+		Expect(lost).To(BeEmpty(), "acknowledged writes that a failover has lost, although a second member had them")
+		p.holds(3)
+		p.row("the leader's pod is deleted by force", "the rows; every acknowledged write; 2 replicas stream")
+		GinkgoWriter.Printf("failover: no write was acknowledged for %s\n", gap.Round(time.Millisecond))
+
+		p.plan("`backup`", 3, func() { p.change("BACKUP_NAME=good") })
+		if wholeCatalog {
+			p.plan("`switchover`", 3, func() { p.trigger("switchover") })
+			p.plan("`configure`, limits raised", 3, func() { p.change("SETTINGS={max_connections: 150, shared_buffers: 32MB}") })
+			Expect(p.query("SHOW max_connections")).To(Equal("150"))
+			p.plan("`configure`, limits lowered", 3, func() { p.change("SETTINGS={max_connections: 50, shared_buffers: 32MB}") })
+			Expect(p.query("SHOW max_connections")).To(Equal("50"))
+			p.plan("`scale` to one", 1, func() { p.change("REPLICAS=1") })
+			p.plan("`scale` to three", 3, func() { p.change("REPLICAS=3") })
+			p.plan("`init`", 3, func() { p.change("EXTENSIONS=[hstore]") })
+			p.plan("`backup-full`", 3, func() { p.trigger("backup-full") })
+			p.change(`PASSWORD=n'ew "1\`)
+			p.connect()
+			p.holds(3)
+			p.row("`password`", "the rows, by the new one; 2 replicas stream")
+			p.change("PASSWORD=s'ecret")
+			p.connect()
+		}
+		p.restore()
+		p.upgrade()
+		p.keep()
+
+		AddReportEntry("What was tried with data", strings.Join(p.rows, "\n"))
+		readme, err := os.ReadFile(filepath.Join(catalog, "postgres", "README.md"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, row := range p.rows {
+			Expect(string(readme)).To(ContainSubstring(row), "the README of the package lacks a row of the table")
+		}
+	})
+})
