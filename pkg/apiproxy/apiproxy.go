@@ -48,11 +48,10 @@ func Start(kubeconfig, dir string, handle func(r *http.Request, forward Forward)
 	if err != nil {
 		return nil, err
 	}
-	transport, err := rest.TransportFor(config) // adds the token: clients send none without TLS
+	forward, err := newForward(config)
 	if err != nil {
 		return nil, err
 	}
-	forward := Forward(transport.RoundTrip)
 	reverse := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		FlushInterval: -1,
@@ -78,6 +77,30 @@ func Start(kubeconfig, dir string, handle func(r *http.Request, forward Forward)
 	go func() { _ = p.server.Serve(listener) }()
 	return p, nil
 }
+
+// newForward returns a function that sends requests to an apiserver, and adds the token: clients send none without TLS. A request that
+// upgrades its connection, as that of a command in a container, needs HTTP/1.1.
+func newForward(config *rest.Config) (Forward, error) {
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	upgradable := rest.CopyConfig(config)
+	upgradable.NextProtos = []string{"http/1.1"}
+	upgrades, err := rest.TransportFor(upgradable)
+	if err != nil {
+		return nil, err
+	}
+	return func(r *http.Request) (*http.Response, error) {
+		if isUpgrade(r) {
+			return upgrades.RoundTrip(r)
+		}
+		return transport.RoundTrip(r)
+	}, nil
+}
+
+// isUpgrade reports whether a request asks for another protocol than HTTP.
+func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
 func writeKubeconfig(dir, server string) (string, error) {
 	through := clientcmdapi.NewConfig()
@@ -106,9 +129,9 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // IsWrite reports whether a request changes anything that counts: events, leases and reviews of rights are written at times
-// of their own, and dry runs change nothing.
+// of their own, and neither dry runs nor commands in containers change an object.
 func IsWrite(r *http.Request) bool {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Query().Get("dryRun") != "" {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Query().Get("dryRun") != "" || isUpgrade(r) {
 		return false
 	}
 	for part := range strings.SplitSeq(r.URL.Path, "/") {

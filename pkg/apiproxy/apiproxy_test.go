@@ -17,9 +17,15 @@ import (
 // start starts an apiserver that says who asks for what, and a proxy before it. It returns a client of the proxy and its URL.
 func start(t *testing.T, handle func(r *http.Request, forward Forward) (*http.Response, error)) (*http.Client, string) {
 	t.Helper()
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			echo(w)
+			return
+		}
 		_, _ = io.WriteString(w, r.Method+" "+r.URL.String()+" "+r.Header.Get("Authorization")+" "+r.Header.Get("Impersonate-User"))
 	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "clusters: [{name: c, cluster: {insecure-skip-tls-verify: true, server: '" + server.URL + "'}}]\nusers: [{name: u, user: {token: secret}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n"
@@ -41,6 +47,52 @@ func start(t *testing.T, handle func(r *http.Request, forward Forward) (*http.Re
 		t.Fatal(err)
 	}
 	return client, config.Host
+}
+
+// echo upgrades a connection, and sends back what comes.
+func echo(w http.ResponseWriter) {
+	hijacker, can := w.(http.Hijacker)
+	if !can { // HTTP/2
+		w.WriteHeader(http.StatusHTTPVersionNotSupported)
+		return
+	}
+	connection, _, err := hijacker.Hijack()
+	if err != nil {
+		return
+	}
+	defer func() { _ = connection.Close() }()
+	_, _ = io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	_, _ = io.Copy(connection, connection)
+}
+
+// TestUpgrade: a command in a container passes, although the apiserver speaks HTTP/2.
+func TestUpgrade(t *testing.T) {
+	client, url := start(t, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/v1/namespaces/ns/pods/p/exec", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", "echo")
+	if IsWrite(r) {
+		t.Error("a command in a container counts as a write")
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, both := answer.Body.(io.ReadWriteCloser)
+	if answer.StatusCode != http.StatusSwitchingProtocols || !both {
+		t.Fatalf("the answer is %s", answer.Status)
+	}
+	defer func() { _ = stream.Close() }()
+	if _, err := io.WriteString(stream, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, len("hello"))
+	if _, err := io.ReadFull(stream, text); err != nil || string(text) != "hello" {
+		t.Errorf("the answer is %q, %v", text, err)
+	}
 }
 
 func get(t *testing.T, client *http.Client, url string) (string, error) {
