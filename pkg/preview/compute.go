@@ -337,11 +337,15 @@ func (c *computation) load(ctx context.Context) error {
 	})
 	c.runner = runner.New(runner.Options{
 		Share: c.share, Engine: c.engine, Accounts: asCaller{c.engine}, Kinds: c.kinds, Mirror: c.cluster, All: c.All, External: c.External,
-		Judge: c.judge, Executor: noExecutor{},
+		Judge: c.judge, Executor: noExecutor{}, PipeImage: pipeImage,
 		Quotas: runner.NewQuotaReader(asCaller{c.engine}, nil),
 	})
 	return nil
 }
+
+// pipeImage stands for the manager's image in the pods of Pipe tasks, which the preview does not know. The API server refuses a pod
+// without one.
+const pipeImage = "kudo-manager"
 
 // ours selects the objects that plans of the Instance have written.
 func (c *computation) ours() labels.Selector {
