@@ -73,7 +73,8 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.Env("FONTCONFIG_FILE="+filepath.Join(sourcetree.Root(), "test", "ui", "testdata", "fonts.conf")))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, closeBrowser := chromedp.NewContext(allocator)
 	if err := chromedp.Do(browser); err != nil {
