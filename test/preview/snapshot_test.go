@@ -104,7 +104,7 @@ func (w snapshot) add(objects map[string]*unstructured.Unstructured) {
 	}
 }
 
-// leaveClaims drops the claims that the controller of StatefulSets creates for StatefulSets of the snapshots.
+// leaveClaims drops the claims that the controller of StatefulSets creates for StatefulSets of the snapshots, and not those of a plan.
 func (w snapshot) leaveClaims(snapshots ...snapshot) {
 	for _, of := range snapshots {
 		for _, set := range of {
@@ -112,7 +112,9 @@ func (w snapshot) leaveClaims(snapshots ...snapshot) {
 			for _, template := range templates {
 				name, _, _ := unstructured.NestedString(template.(map[string]any), "metadata", "name")
 				made := regexp.MustCompile("^PersistentVolumeClaim " + regexp.QuoteMeta(set.GetNamespace()+"/"+name+"-"+set.GetName()) + `-\d+$`)
-				maps.DeleteFunc(w, func(id string, _ *unstructured.Unstructured) bool { return made.MatchString(id) })
+				maps.DeleteFunc(w, func(id string, claim *unstructured.Unstructured) bool {
+					return made.MatchString(id) && claim.GetAnnotations()[v1beta1.PlanAnnotation] == ""
+				})
 			}
 		}
 	}
