@@ -241,7 +241,7 @@ func (m *manager) died(t testing.TB, holds func() string) bool {
 		close(over)
 	}()
 	died := false
-	env.Eventually(t, "the end of the manager, or that it is idle", func() string {
+	env.Eventually(t, "the end of the manager, or that it is idle in the state that is awaited", func() string {
 		select {
 		case <-over:
 			died = true
