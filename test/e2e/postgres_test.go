@@ -91,14 +91,21 @@ func (p *postgres) exec(script string) string {
 // query runs statements as the client, each in a transaction of its own.
 func (p *postgres) query(sql string) string {
 	GinkgoHelper()
-	out := kubectl("exec", "client", "-n", p.ns, "--", "psql", "-qAtv", "ON_ERROR_STOP=1", "-c", sql)
-	return strings.TrimSpace(out)
+	return strings.TrimSpace(kubectl(p.psql(sql)...))
 }
 
-// leader returns the name or uid of the pod that Patroni has labeled as the leader.
-func (p *postgres) leader(field string) string {
+// try runs statements as the client, and returns what is printed, with the error if there is one.
+func (p *postgres) try(sql string) string { return strings.TrimSpace(try("kubectl", p.psql(sql)...)) }
+
+// psql are the arguments of kubectl that run statements as the client.
+func (p *postgres) psql(sql string) []string {
+	return []string{"exec", "client", "-n", p.ns, "--", "psql", "-qAtv", "ON_ERROR_STOP=1", "-c", sql}
+}
+
+// leader returns the name of the pod that Patroni has labeled as the leader.
+func (p *postgres) leader() string {
 	return strings.TrimSpace(try("kubectl", "get", "pods", "-n", p.ns, "-l", "app.kubernetes.io/instance=db,role=master", "-o",
-		"jsonpath={.items[*].metadata."+field+"}"))
+		"jsonpath={.items[*].metadata.name}"))
 }
 
 // content is the number of the rows that were written first, and their digest.
@@ -112,7 +119,7 @@ func (p *postgres) holds(members int) {
 	GinkgoHelper()
 	Expect(p.content()).To(Equal(p.digest))
 	Eventually(func() string {
-		return try("kubectl", "exec", p.leader("name"), "-n", p.ns, "--", "psql", "-U", "postgres", "-Atc", "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")
+		return try("kubectl", "exec", p.leader(), "-n", p.ns, "--", "psql", "-U", "postgres", "-Atc", "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")
 	}).Should(Equal(strconv.Itoa(members-1)+"\n"), "replicas that stream")
 	p.query("INSERT INTO acks VALUES (0, 0); DELETE FROM acks WHERE writer = 0")
 }
@@ -253,6 +260,16 @@ func (p *postgres) restore() {
 	Expect(kubectl("get", "pods", "-n", p.ns, "-l", "app.kubernetes.io/component=server", "-o", "jsonpath={.items[*].metadata.uid}")).To(Equal(before))
 	p.holds(3)
 	p.row("`restore` to a moment that never was", "it fails; the pods are the same; the rows")
+
+	kubectl("kudo", "update", "--instance", "db", "-n", p.ns, "--wait", "--unset", "RESTORE_TARGET", "-p", "RESTORE_NAME=missing")
+	out, err = start("kubectl", "kudo", "plan", "trigger", "--name", "restore", "--instance", "db", "-n", p.ns, "--wait")
+	Expect(err).To(HaveOccurred())
+	Expect(out).To(ContainSubstring("there is no backup named missing: good"))
+	p.change("RESTORE_NAME=good")
+	p.trigger("restore")
+	Expect(p.query("SELECT to_regclass('numbered') IS NULL")).To(Equal("t"), "what is younger than the backup")
+	p.holds(3)
+	p.row("`restore` of a backup by its name", "no younger table; the rows; 2 replicas stream")
 }
 
 // upgrade upgrades the package; one whose image does not exist is rolled back.
@@ -285,10 +302,11 @@ var _ = Describe("Package postgres", Label("catalog", "postgres"), func() {
 	It("K24, K26, K28, K29: keeps every acknowledged write through its plans", func() {
 		p := newPostgres()
 		lost, gap := p.during(func() {
-			former := p.leader("uid")
-			kubectl("delete", "pod", p.leader("name"), "-n", p.ns, "--force", "--grace-period=0")
-			// A pod of the same name may lead: it has the lock of the former one, if it is there in time.
-			Eventually(p.leader).WithArguments("uid").Should(And(Not(BeEmpty()), Not(Equal(former))))
+			const address = "SELECT 'server ' || inet_server_addr()"
+			former := p.query(address)
+			kubectl("delete", "pod", p.leader(), "-n", p.ns, "--force", "--grace-period=0")
+			// The former server answers until it is killed, and labels the pod that has its name now.
+			Eventually(func() string { return p.try(address) }).Should(And(HavePrefix("server "), Not(Equal(former))))
 		})
 		Expect(lost).To(BeEmpty(), "acknowledged writes that a failover has lost, although a second member had them")
 		p.holds(3)
