@@ -58,6 +58,31 @@ func AppliesSpec(plan string) bool {
 	return plan == v1beta1.DeployPlan || plan == v1beta1.UpdatePlan || plan == v1beta1.UpgradePlan
 }
 
+// CompleteVersion records in the baseline of an Instance, which may be nil, that a run of a plan of a version is complete. An upgrade ends
+// with the plan that brings an Instance to the version: a version without the plan upgrade has update or deploy for that. Until then, no
+// other plan completes the version.
+func CompleteVersion(base *v1beta1.Baseline, plan string, version *v1beta1.OperatorVersionSpec) {
+	if base == nil {
+		return
+	}
+	if plan == FirstDefined(version.InstancePlans(), v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan) {
+		base.UpgradeIncomplete = false
+	}
+	if AppliesSpec(plan) && !base.UpgradeIncomplete {
+		base.Completed = v1beta1.NewPackageVersion(version)
+	}
+}
+
+// HasCompleted reports whether plan deploy, update or upgrade is complete.
+func HasCompleted(all map[string]v1beta1.PlanStatus) bool {
+	for plan, st := range all {
+		if AppliesSpec(plan) && st.Status == v1beta1.Complete {
+			return true
+		}
+	}
+	return false
+}
+
 // LatestRun returns the plan that runs and its run, or while idle, those of the last run that counts; "" if there is none. Runs of
 // schedules count while they are running only.
 func LatestRun(all map[string]v1beta1.PlanStatus) (plan string, run v1beta1.PlanStatus) {

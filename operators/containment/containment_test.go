@@ -48,6 +48,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"Plain":      {"a plain value", data, "apply", "b", ""},
 		"Apply":      {"a template of any plan", data, "apply", hostile, "parameter B changes the structure of template t.yaml (data.a is a list instead of one value): a value"},
+		"From":       {"G5: what an upgrade from the version that is there renders", object + "data: {a: {{ if eq .From.AppVersion \"15\" }}{{ .Params.B }}{{ end }}}\n", "apply", hostile, "parameter B changes the structure"},
 		"Pipe":       {"the pod of a pipe", data, "pipe", hostile, "parameter B changes the structure"},
 		"Parameters": {"the parameters of a dependency", "X: {{ .Params.B }}\n", "child", "x\nY: z", "parameter B changes the structure of template t.yaml (the document has 2 keys instead of 1)"},
 		"Unused":     {"a template that no plan uses", data, "", hostile, ""},
@@ -60,7 +61,8 @@ func TestCheck(t *testing.T) {
 		if tc.task != "" {
 			tasks = append(tasks, tc.task)
 		}
-		err := Check(t.Context(), version(t, tc.template, tasks...), Subject{Name: "i", Namespace: "ns", Parameters: map[string]string{"B": tc.value}})
+		err := Check(t.Context(), version(t, tc.template, tasks...), Subject{Name: "i", Namespace: "ns", Parameters: map[string]string{"B": tc.value},
+			From: &v1beta1.PackageVersion{AppVersion: "15"}})
 		var e *render.Error
 		if (err == nil) != (tc.want == "") || err != nil && (!errors.As(err, &e) || !strings.HasPrefix(err.Error(), tc.want)) {
 			t.Errorf("%s: %s: %v", name, tc.reason, err)

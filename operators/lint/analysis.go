@@ -246,6 +246,8 @@ func (w *walker) field(v value, name string, node parse.Node, strict bool) value
 			return value{kind: parameters}
 		case name == "Pipes":
 			return value{kind: pipeNames}
+		case name == "From":
+			return value{kind: from}
 		case slices.Contains(implicitNames, name), w.opened[name], w.open, !strict:
 		default:
 			w.invalid = append(w.invalid, w.finding(node, "template %s defines an invalid implicit parameter %q%s", w.file, name, w.hint(name)))
@@ -261,6 +263,11 @@ func (w *walker) field(v value, name string, node parse.Node, strict bool) value
 			w.noPipe = append(w.noPipe, w.finding(node, "pipe %q in template %s is not defined%s", name, w.file,
 				closestName(name, slices.Sorted(maps.Keys(w.keys)))))
 		}
+	case from:
+		if strict && name != "OperatorVersion" && name != "AppVersion" {
+			w.invalid = append(w.invalid, w.finding(node,
+				"template %s defines an invalid implicit parameter %q: .From has OperatorVersion and AppVersion", w.file, "From."+name))
+		}
 	case record:
 		return v.fields[name]
 	}
@@ -272,7 +279,7 @@ func (w *walker) hint(name string) string {
 	if w.known[name] {
 		return ", did you mean .Params." + name + "?"
 	}
-	if near := text.Nearest(name, append([]string{"Params", "Pipes"}, implicitNames...)); near != "" {
+	if near := text.Nearest(name, append([]string{"Params", "Pipes", "From"}, implicitNames...)); near != "" {
 		return ", did you mean ." + near + "?"
 	}
 	return ""

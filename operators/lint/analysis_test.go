@@ -81,6 +81,8 @@ func TestUnknownNames(t *testing.T) {
 			[]string{`E templates/a.yaml:6: template a.yaml defines an invalid implicit parameter "params", did you mean .Params?`}},
 		"Values": {"a variable of Helm", `{{ .Values.x }}`, "",
 			[]string{`E templates/a.yaml:6: template a.yaml defines an invalid implicit parameter "Values"`}},
+		"From": {"G5: the version before has two fields", `{{ .From.AppVersion }}{{ .From.OperatorVersion }}{{ .From.Version }}`, "",
+			[]string{`E templates/a.yaml:6: template a.yaml defines an invalid implicit parameter "From.Version": .From has OperatorVersion and AppVersion`}},
 		"IndexRoot": {"index of the root returns nothing", `{{ index . "Values" }}`, "", nil},
 		"Template": {"a definition that does not exist", `{{ template "no" . }}`, "",
 			[]string{`W templates/a.yaml:6: definition "no" used in template a.yaml is not defined`}},
@@ -138,7 +140,7 @@ func TestSignatures(t *testing.T) {
 	record := func(fields map[string]value) value { v, _ := newRecord(fields); return v }
 	seen := map[string]int{}
 	for i, v := range []value{
-		{}, {kind: variables}, {kind: parameters}, {kind: pipeNames}, {kind: literal}, {kind: literal, text: "a"}, {kind: literal, text: "1"},
+		{}, {kind: variables}, {kind: parameters}, {kind: pipeNames}, {kind: from}, {kind: literal}, {kind: literal, text: "a"}, {kind: literal, text: "1"},
 		record(nil),
 		record(map[string]value{"a": {}}), record(map[string]value{"b": {}}), record(map[string]value{"a": {kind: parameters}}),
 		record(map[string]value{"a": {}, "b": {}}),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -115,7 +116,29 @@ func (s *Subject) render() []rendering {
 		OperatorName: s.Operator.Name, OperatorVersion: s.Operator.OperatorVersion, AppVersion: s.Operator.AppVersion,
 		Namespace: "default", Params: values,
 	}
-	var all []rendering
+	before := s.versionsBefore()
+	all := s.renderFrom(v)
+	for _, v.From = range before[1:] {
+		for n, r := range s.renderFrom(v) {
+			if first := all[n]; !reflect.DeepEqual(r.result, first.result) || fmt.Sprint(r.err) != fmt.Sprint(first.err) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// versionsBefore are those that templates are rendered with: none, and then, if they use it, the version itself.
+func (s *Subject) versionsBefore() []render.PackageVersion {
+	out := []render.PackageVersion{{}}
+	if s.templates.UsesFrom() {
+		out = append(out, render.PackageVersion{OperatorVersion: s.Operator.OperatorVersion, AppVersion: s.Operator.AppVersion})
+	}
+	return out
+}
+
+// renderFrom renders each template at all places where it is used, from one version before.
+func (s *Subject) renderFrom(v render.Variables) (all []rendering) {
 	type place struct {
 		template, plan, phase, step string
 		role                        operators.Role

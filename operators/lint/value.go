@@ -16,6 +16,7 @@ const (
 	variables              // what a file gets as dot: .Name, .Params, …
 	parameters             // .Params
 	pipeNames              // .Pipes
+	from                   // .From
 	literal                // a text or number that stands in the template
 	record                 // made by dict or list, with fields that are known
 )

@@ -120,13 +120,21 @@ func (s *Subject) places() []render.Place {
 				continue
 			}
 			v.PlanName, v.PhaseName, v.StepName = use.Plan, use.Phase, use.Step
-			for _, p := range s.templates.Places(use.Template, v) {
+			for _, p := range s.placesOf(use.Template, v) {
 				if key := fmt.Sprint(p); !seen[key] {
 					seen[key] = true
 					all = append(all, p)
 				}
 			}
 		}
+	}
+	return all
+}
+
+// placesOf are those of one template, from all versions before.
+func (s *Subject) placesOf(template string, v render.Variables) (all []render.Place) {
+	for _, v.From = range s.versionsBefore() {
+		all = append(all, s.templates.Places(template, v)...)
 	}
 	return all
 }

@@ -75,7 +75,7 @@ func TestMissingKeys(t *testing.T) {
 		`{{ .Params.MAP.deep.er }}`: `template t.yaml:1:11: the map has no key "deep" (at <.Params.MAP.deep.er>); ` +
 			`test for the key with hasKey, or read it with get or dig`,
 		`{{ with .Params.MAP }}{{ .k }}{{ end }}`: `template t.yaml:1:26: there is no variable ".k" (at <.k>); ` +
-			`there are .AppVersion, .Name, .Namespace, ` +
+			`there are .AppVersion, .From, .Name, .Namespace, ` +
 			`.OperatorName, .OperatorVersion, .Params, .PhaseName, .Pipes, .PlanName, .StepName`,
 		`{{ .Name.x }}`:            `template t.yaml:1:9: at <.Name.x>: can't evaluate field x in type interface {}`,
 		`{{ template "no" }}`:      `template t.yaml:1:13: there is no template or definition "no"`,

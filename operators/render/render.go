@@ -35,6 +35,8 @@ const (
 type Variables struct {
 	// OperatorName, OperatorVersion and AppVersion are those of the package.
 	OperatorName, OperatorVersion, AppVersion string
+	// From is the version that the last complete run of plan deploy, update or upgrade had; empty before.
+	From PackageVersion
 	// Name and Namespace are those of the Instance.
 	Name, Namespace string
 	// PlanName, PhaseName and StepName say where in a run the template is used.
@@ -52,6 +54,9 @@ type Variables struct {
 	Budget *Budget
 }
 
+// PackageVersion is the version of a package, which templates see as `.From.OperatorVersion` and `.From.AppVersion`.
+type PackageVersion struct{ OperatorVersion, AppVersion string }
+
 // root is the dot of a template. Fields that are not there are errors, as for any other map.
 func (v Variables) root(private bool) map[string]any {
 	values, pipes := v.Params, v.Pipes
@@ -67,6 +72,7 @@ func (v Variables) root(private bool) map[string]any {
 	}
 	return map[string]any{
 		"OperatorName": v.OperatorName, "OperatorVersion": v.OperatorVersion, "AppVersion": v.AppVersion,
+		"From": map[string]any{"OperatorVersion": v.From.OperatorVersion, "AppVersion": v.From.AppVersion},
 		"Name": v.Name, "Namespace": v.Namespace,
 		"PlanName": v.PlanName, "PhaseName": v.PhaseName, "StepName": v.StepName,
 		"Params": values, "Pipes": pipes,
@@ -130,6 +136,16 @@ func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.sources)) }
 func (s *Set) Has(name string) bool {
 	_, ok := s.sources[name]
 	return ok
+}
+
+// UsesFrom reports whether what a template renders to may depend on `.From`.
+func (s *Set) UsesFrom() bool {
+	for _, text := range s.sources {
+		if strings.Contains(text, ".From") || strings.Contains(text, `"From"`) {
+			return true
+		}
+	}
+	return false
 }
 
 // Check returns what is wrong with a template before it is rendered: it is missing, too large, does not parse, uses a

@@ -25,6 +25,7 @@ func vars() Variables {
 func TestText(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, text, want string }{
 		"Variables":   {"all variables", "{{ .OperatorName }} {{ .OperatorVersion }} {{ .AppVersion }} {{ .Name }} {{ .Namespace }} {{ .PlanName }} {{ .PhaseName }} {{ .StepName }} {{ .Pipes.cert }}", "op 0.1.0 5.7 inst ns deploy main all inst-cert"},
+		"From":        {"G5: the version before, empty at first", `[{{ .From.AppVersion }}{{ .From.OperatorVersion }}]{{ if .From.AppVersion }}x{{ end }}`, "[]"},
 		"ScalarText":  {"scalars are text", `{{ if eq .Params.ON "true" }}yes{{ end }}`, "yes"},
 		"Null":        {"rule 7: null is empty and false", `[{{ .Params.NONE }}]{{ if .Params.NONE }}x{{ end }}{{ range .Params.NONE }}x{{ end }}`, "[]"},
 		"NullLiteral": {"a template may say so itself", `<no value>`, "<no value>"},
@@ -77,7 +78,7 @@ func TestTextErrors(t *testing.T) {
 		"Parameter": {"a missing parameter is named with the line and a near name", "a\nb: {{ .Params.COUNTS }}",
 			Error{Kind: ExecError, Line: 2, Column: 14, Reason: `parameter "COUNTS" is not defined (at <.Params.COUNTS>)`, Hint: "did you mean COUNT?", Source: "b: {{ .Params.COUNTS }}"}},
 		"NoVariable": {"a variable that KUDO has neither", "{{ .Capabilities }}",
-			Error{Kind: ExecError, Line: 1, Column: 4, Reason: `there is no variable ".Capabilities" (at <.Capabilities>)`, Hint: "there are .AppVersion, .Name, .Namespace, .OperatorName, .OperatorVersion, .Params, .PhaseName, .Pipes, .PlanName, .StepName", Source: "{{ .Capabilities }}"}},
+			Error{Kind: ExecError, Line: 1, Column: 4, Reason: `there is no variable ".Capabilities" (at <.Capabilities>)`, Hint: "there are .AppVersion, .From, .Name, .Namespace, .OperatorName, .OperatorVersion, .Params, .PhaseName, .Pipes, .PlanName, .StepName", Source: "{{ .Capabilities }}"}},
 		"NoNear": {"nothing near", "{{ .Params.Sleep }}",
 			Error{Kind: ExecError, Line: 1, Column: 11, Reason: `parameter "Sleep" is not defined (at <.Params.Sleep>)`, Hint: "define it in params.yaml", Source: "{{ .Params.Sleep }}"}},
 		"Variable": {"a variable that KUDO does not have either", "{{ .StepNumber }}",

@@ -18,7 +18,8 @@ func CheckStructure(ctx context.Context, spec *v1beta1.OperatorVersionSpec, inst
 		all = map[string]string{}
 	}
 	maps.Copy(all, given)
-	return containment.Check(ctx, spec, containment.Subject{Name: instance.Name, Namespace: instance.Namespace, Parameters: all})
+	return containment.Check(ctx, spec, containment.Subject{Name: instance.Name, Namespace: instance.Namespace, Parameters: all,
+		From: instance.CompletedVersion()})
 }
 
 // CheckGiven returns an error if a given value is not valid. Other parameters may have no value: an install plan needs those only that its

@@ -169,7 +169,7 @@ func structure(ctx context.Context, old, instance *v1beta1.Instance, ov *v1beta1
 		return nil
 	}
 	err := containment.Check(ctx, &ov.Spec, containment.Subject{Name: instance.Name, Namespace: instance.Namespace,
-		Parameters: instance.Spec.Parameters})
+		Parameters: instance.Spec.Parameters, From: instance.CompletedVersion()})
 	var refused *render.Error
 	if !errors.As(err, &refused) {
 		return nil // out of time: the run checks, too

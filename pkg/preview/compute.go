@@ -269,8 +269,12 @@ func (c *computation) prepare(ctx context.Context) error {
 	if c.edit.Before == nil {
 		return nil
 	}
-	c.assumeEnd()
-	return c.assumeBaseline(old)
+	c.assumeEnd(old)
+	if err := c.assumeBaseline(old); err != nil {
+		return err
+	}
+	c.assumeCompleted(old)
+	return nil
 }
 
 // newKeys returns keys in place of those of the cluster, which only kudo has.
@@ -292,8 +296,16 @@ func (c *computation) assumeBaseline(version *v1beta1.OperatorVersion) error {
 	return err
 }
 
-// assumeEnd lets a plan that runs count as complete: the runs of the edit begin after it.
-func (c *computation) assumeEnd() {
+// assumeCompleted gives an Instance the version that was complete, as the manager would, if an earlier version of kudo or KUDO has run it.
+func (c *computation) assumeCompleted(version *v1beta1.OperatorVersion) {
+	base := c.instance.Status.Baseline
+	if base != nil && base.Completed == nil && !base.UpgradeIncomplete && plans.HasCompleted(c.instance.Status.PlanStatus) {
+		base.Completed = v1beta1.NewPackageVersion(&version.Spec)
+	}
+}
+
+// assumeEnd lets a plan of a version that runs count as complete: the runs of the edit begin after it.
+func (c *computation) assumeEnd(version *v1beta1.OperatorVersion) {
 	name := plans.Running(c.instance.Status.PlanStatus)
 	if name == "" {
 		return
@@ -303,6 +315,7 @@ func (c *computation) assumeEnd() {
 		c.unknown("what plan %s, which runs at the moment and would be cancelled, will have done by then", name)
 	} else {
 		c.warn("plan %s runs at the moment: the preview assumes that it completes", name)
+		plans.CompleteVersion(c.instance.Status.Baseline, name, &version.Spec)
 	}
 	st.Status = v1beta1.Complete
 	c.instance.Status.PlanStatus[name] = st

@@ -260,6 +260,22 @@ func TestUpgradePrunes(t *testing.T) {
 	}
 }
 
+// TestFrom shows G5: a preview has the version before, as the run would, and each run of it sees what those before it have completed.
+func TestFrom(t *testing.T) {
+	l := newLab(t)
+	before := l.running(web(), "i-a", "i-b")
+	before.Status.Baseline.Completed = &v1beta1.PackageVersion{OperatorVersion: "0.1.0", AppVersion: "15"}
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-%s'}\ndata: {key: '{{ .From.AppVersion }}/{{ .From.OperatorVersion }}'}\n"
+	next := web(gen.Template("a.yaml", fmt.Sprintf(text, "a")), gen.Template("b.yaml", fmt.Sprintf(text, "b")))
+	next.Name, next.Spec.Version, next.Spec.AppVersion = "web-0.2.0", "0.2.0", "16"
+	p := l.compute(Edit{Verb: "upgrade", Before: before, Version: next, Old: web(),
+		After: changed(before, func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name, i.Spec.Parameters["KEEP"] = "web-0.2.0", "4" })})
+	want := []string{"plan update", "plan backup", "change ConfigMap ns/i-a .data.key: standard -> 15/0.1.0", "change ConfigMap ns/i-b .data.key: standard -> 16/0.2.0"}
+	if diff := cmp.Diff(want, brief(p)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestSecretsAreMasked checks that no sensitive value is in any form of a preview (P7).
 func TestSecretsAreMasked(t *testing.T) {
 	l := newLab(t)
@@ -456,6 +472,29 @@ func TestRunningPlan(t *testing.T) {
 	p := l.compute(Edit{Verb: "update", Before: before, After: changed(before, set("VALUE", "next")), Version: version})
 	if len(p.Runs) != 1 || p.Runs[0].Plan != "update" || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "plan deploy runs") {
 		t.Errorf("got %+v", p)
+	}
+}
+
+// TestFromOfRunningPlan shows G5: a plan that runs counts as complete for the version before, too.
+func TestFromOfRunningPlan(t *testing.T) {
+	l := newLab(t)
+	before := l.running(web(), "i-a")
+	before.Status.PlanStatus["deploy"] = v1beta1.PlanStatus{Name: "deploy", Status: v1beta1.InProgress, UID: "run"}
+	next := web(gen.Template("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: i-a}\ndata: {key: '{{ .From.OperatorVersion }}'}\n"))
+	next.Name, next.Spec.Version = "web-0.2.0", "0.2.0"
+	p := l.compute(Edit{Verb: "upgrade", Before: before, Version: next, Old: web(),
+		After: changed(before, func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "web-0.2.0" })})
+	want := []string{"plan update", "change ConfigMap ns/i-a .data.key: standard -> " + web().Spec.Version}
+	if diff := cmp.Diff(want, brief(p)); diff != "" {
+		t.Error(diff)
+	}
+
+	l = newLab(t)
+	before = l.running(web(), "i-a") // an earlier version of kudo has run it
+	p = l.compute(Edit{Verb: "upgrade", Before: before, Version: next, Old: web(),
+		After: changed(before, func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "web-0.2.0" })})
+	if diff := cmp.Diff(want, brief(p)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -155,7 +155,7 @@ func (c *computation) neededRights(ctx context.Context, i *v1beta1.Instance, ver
 	}
 	return rights.Of(rights.Subject{
 		Namespace: i.Namespace, Name: i.Name, Version: &version.Spec, Parameters: maps.Clone(given), Sources: i.Spec.ParametersFrom,
-		Written: i.Status.Resources,
+		From: i.CompletedVersion(), Written: i.Status.Resources,
 	}, rights.Known{Versions: specOf, Served: c.cluster.Mapper().RESTMapping})
 }
 

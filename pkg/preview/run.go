@@ -73,7 +73,7 @@ func (c *computation) newRun(start *trigger.Request, values map[string]string) *
 		Subject: runner.Subject{Kind: "Instance", Namespace: i.Namespace, Name: i.Name, UID: uid, Annotations: i.Annotations,
 			Owners: i.OwnerReferences},
 		Source: i.OperatorVersionKey().String(), Version: c.version, Plan: start.Plan, Cause: start.Cause, UID: "preview",
-		Parameters: values, Sensitive: c.sensitive, Upgrade: start.Upgrade,
+		Parameters: values, Sensitive: c.sensitive, Upgrade: start.Upgrade, From: i.CompletedVersion(),
 		Suspend: i.Spec.Suspend && plans.AppliesSpec(start.Plan),
 		Account: account, Privileged: privileged,
 		Keys: c.keys, InstanceExists: c.instanceExists,
@@ -103,6 +103,9 @@ func (c *computation) finish(decision trigger.Decision, st v1beta1.PlanStatus) {
 	}
 	status.PlanStatus[st.Name] = st
 	status.Queue, status.Baseline = decision.Queue, decision.Baseline
+	if st.Status == v1beta1.Complete {
+		plans.CompleteVersion(status.Baseline, st.Name, c.version.Spec)
+	}
 }
 
 // prune previews what happens to objects that the new version does not name.

@@ -69,6 +69,9 @@ func (c *collector) plans(s Subject, trail []string) error {
 		OperatorName: s.Version.Operator.Name, OperatorVersion: s.Version.Version, AppVersion: s.Version.AppVersion,
 		Name: s.Name, Namespace: s.Namespace, Params: values, Budget: c.budget,
 	}
+	if s.From != nil {
+		at.variables.From = render.PackageVersion(*s.From)
+	}
 	c.define(at)
 	all := s.Version.InstancePlans()
 	for _, plan := range slices.Sorted(maps.Keys(all)) {

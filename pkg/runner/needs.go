@@ -79,6 +79,7 @@ func FindNeeds(ctx context.Context, c client.Client, instance *v1beta1.Instance,
 	run := &Run{
 		Subject: Subject{Kind: "Instance", Namespace: instance.Namespace, Name: instance.Name, UID: instance.UID},
 		Source:  version.Name, Version: content, Plan: plan, Parameters: given, Sensitive: sensitive, Suspend: instance.Spec.Suspend,
+		From: instance.CompletedVersion(),
 	}
 	if err := run.resolve(); err != nil {
 		return nil, err

@@ -9,21 +9,31 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/plans/task"
 )
 
-// AbandonedObjects lists the objects of the inventory that no task of the run's version names, in whatever plan, phase and step.
+// AbandonedObjects lists the objects of the inventory that no task of the run's version names, in whatever plan, phase and step, be the
+// version before that of the run, none, or the run's own.
 func AbandonedObjects(run *Run, inventory Inventory) ([]apply.ID, error) {
 	if err := run.resolve(); err != nil {
 		return nil, err
 	}
-	named := map[apply.ID]bool{}
-	for plan, p := range run.Version.Spec.Plans {
+	named, spec := map[apply.ID]bool{}, run.Version.Spec
+	from := []render.PackageVersion{run.from()}
+	if run.Version.Templates.UsesFrom() {
+		from = append(from, render.PackageVersion{}, render.PackageVersion{OperatorVersion: spec.Version, AppVersion: spec.AppVersion})
+	}
+	for plan, p := range spec.Plans {
 		for _, phase := range p.Phases {
 			for _, step := range phase.Steps {
-				if err := run.collectNames(plan, phase.Name, step, named); err != nil {
-					return nil, err
+				v := run.variables(phase.Name, step.Name)
+				v.PlanName = plan
+				for _, v.From = range from {
+					if err := run.collectNames(v, step, named); err != nil {
+						return nil, err
+					}
 				}
 			}
 		}
@@ -41,10 +51,8 @@ func AbandonedObjects(run *Run, inventory Inventory) ([]apply.ID, error) {
 	return out, nil
 }
 
-// collectNames collects the objects of a step, by group, kind and name.
-func (run *Run) collectNames(plan, phase string, step v1beta1.Step, named map[apply.ID]bool) error {
-	v := run.variables(phase, step.Name)
-	v.PlanName = plan
+// collectNames collects the objects of a step, by group, kind and name. The variables are those of its templates.
+func (run *Run) collectNames(v render.Variables, step v1beta1.Step, named map[apply.ID]bool) error {
 	for _, name := range step.Tasks {
 		def, ok := run.Version.Task(name)
 		if !ok {
@@ -65,7 +73,7 @@ func (run *Run) collectNames(plan, phase string, step v1beta1.Step, named map[ap
 		case task.Pipe:
 			for _, pipe := range t.Pipes {
 				artifact := apply.ID{}
-				artifact.Kind, artifact.Name = pipe.Kind, operators.ArtifactName(run.Subject.Name, plan, phase, step.Name, name, pipe)
+				artifact.Kind, artifact.Name = pipe.Kind, operators.ArtifactName(run.Subject.Name, v.PlanName, v.PhaseName, step.Name, name, pipe)
 				named[artifact] = true
 			}
 		case task.KudoOperator:
@@ -82,7 +90,7 @@ func (run *Run) collectNames(plan, phase string, step v1beta1.Step, named map[ap
 		}
 		made, err := run.render(resources, v)
 		if err != nil {
-			return fmt.Errorf("task %s of plan %s: %w", name, plan, err)
+			return fmt.Errorf("task %s of plan %s: %w", name, v.PlanName, err)
 		}
 		for _, obj := range made.objects {
 			id := apply.IDOf(obj)

@@ -261,6 +261,15 @@ func TestAbandoned(t *testing.T) {
 		t.Errorf("Delete tasks and children name objects too, and the version of an API does not count: %s", diff)
 	}
 
+	u.From = &v1beta1.PackageVersion{AppVersion: "14"}
+	u.Version = version(t, map[string]string{
+		"one.yaml": "{{ if not .From.AppVersion }}" + one + "{{ else if ne .From.AppVersion \"14\" }}" + two + "{{ end }}", "two.yaml": "",
+	}, tasks...)
+	u.Version.Spec.AppVersion = "15"
+	if got, err := AbandonedObjects(u, inventory); err != nil || len(got) != len(want) {
+		t.Errorf("G5: what only a first run names, and what the next run will name, is not abandoned: %v, %v", got, err)
+	}
+
 	u = run(nil)
 	u.Version = version(t, map[string]string{"one.yaml": "{{ fail \"x\" }}"}, tasks[0])
 	if got, err := AbandonedObjects(u, inventory); err == nil || got != nil {

@@ -107,7 +107,6 @@ var tree = rules{
 	fixtures:   []string{"test/gen", "test/corpus", "test/apitest", "test/ocitest", "test/sigstore", "test/terminal"},
 	untested: map[string]string{
 		"apis/config/v1alpha1": "types only",
-		"apis/kudo/v1beta1":    "types, and functions of one line",
 		"manifests":            "embedded YAML; pkg/kudoinit tests it",
 		"pkg/cli/commandtest":  "helpers of tests",
 		"test/apitest":         "helpers of tests",

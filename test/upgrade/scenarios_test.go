@@ -327,11 +327,14 @@ func (b *testbed) checkForeign() error {
 // recordFormat is the format of records, which the versions may write differently.
 var recordFormat = regexp.MustCompile(`\n *"format": \d+,`)
 
+// versionBefore is what records and baselines have of the version before, which an earlier version of kudo did not write.
+var versionBefore = regexp.MustCompile(`\n *"(from|completed)": \{\n *"operatorVersion": "[0-9.]+"\n *\},`)
+
 // state reads the testbed.
 func (b *testbed) state() lifecycle.State {
 	out := lifecycle.Read(GinkgoTB(), suite, b.ns, true)
 	for key, text := range out {
-		out[key] = recordFormat.ReplaceAllString(text, "")
+		out[key] = versionBefore.ReplaceAllString(recordFormat.ReplaceAllString(text, ""), "")
 	}
 	return out
 }

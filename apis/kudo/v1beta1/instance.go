@@ -179,6 +179,10 @@ type Baseline struct {
 	// plan upgrade.
 	// +optional
 	UpgradeIncomplete bool `json:"upgradeIncomplete,omitempty"`
+	// Completed is the version of the package that the last complete run of plan deploy, update or upgrade had. While an upgrade is not
+	// complete, it is the version before. Templates see it as `.From`.
+	// +optional
+	Completed *PackageVersion `json:"completed,omitempty"`
 	// RunAs is `<namespace>/<name>` of the ServiceAccount that the newest run writes with.
 	// +optional
 	RunAs string `json:"runAs,omitempty"`
@@ -186,6 +190,16 @@ type Baseline struct {
 	// to be deleted.
 	// +optional
 	Sensitive bool `json:"sensitive,omitempty"`
+}
+
+// PackageVersion is the version of a package.
+type PackageVersion struct {
+	// OperatorVersion is the version of the package itself.
+	// +optional
+	OperatorVersion string `json:"operatorVersion,omitempty"`
+	// AppVersion is the version of its application.
+	// +optional
+	AppVersion string `json:"appVersion,omitempty"`
 }
 
 // ResourceStatus is an object that plans have written, or are about to write.

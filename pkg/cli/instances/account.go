@@ -109,7 +109,7 @@ func neededRights(ctx context.Context, c client.Client, instance *v1beta1.Instan
 	maps.Copy(given, instance.Spec.Parameters)
 	return rights.Of(rights.Subject{
 		Namespace: instance.Namespace, Name: instance.Name, Version: spec, Parameters: given,
-		Sources: instance.Spec.ParametersFrom, Written: instance.Status.Resources,
+		Sources: instance.Spec.ParametersFrom, From: instance.CompletedVersion(), Written: instance.Status.Resources,
 	}, rights.Known{Versions: versions, Served: c.RESTMapper().RESTMapping})
 }
 

@@ -3,6 +3,8 @@ package packages
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -221,5 +223,22 @@ func TestLintUnreadable(t *testing.T) {
 	var unreadable operators.Errors
 	if _, found, err = lintPackage(t.Context(), "testdata/none"); err == nil || errors.As(err, &unreadable) || len(found.Errors) > 0 {
 		t.Errorf("a folder that does not exist is an error: %v, %v", found, err)
+	}
+}
+
+// TestRenderFrom shows G5: the flags of render say which version was before.
+func TestRenderFrom(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "web")
+	if err := os.CopyFS(dir, os.DirFS("testdata/package/web")); err != nil {
+		t.Fatal(err)
+	}
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from}\ndata: {from: 'from {{ .From.AppVersion }}/{{ .From.OperatorVersion }}.'}\n"
+	if err := os.WriteFile(filepath.Join(dir, "templates", "app.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, flags := range map[string][]string{"from /.": nil, "from 15.2/1.0.0.": {"--from-app-version", "15.2", "--from-operator-version", "1.0.0"}} {
+		if out, _ := run(t, 0, flags, "render", dir, "-p", "MESSAGE=Hi"); !strings.Contains(out, want) {
+			t.Errorf("%v: %q is not in\n%s", flags, want, out)
+		}
 	}
 }

@@ -35,7 +35,7 @@ type manifestFlags struct {
 // manifestOnly are the flags that require --manifests, renderOnly those that do not.
 var (
 	manifestOnly = []string{"destination", "overwrite", "service-account", command.SourcesFlag, "schedule", "install-parameter"}
-	renderOnly   = []string{"plan", "phase", "step"}
+	renderOnly   = []string{"plan", "phase", "step", "from-app-version", "from-operator-version"}
 )
 
 func (m *manifestFlags) add(f *pflag.FlagSet) {
@@ -53,7 +53,7 @@ func (m *manifestFlags) add(f *pflag.FlagSet) {
 func (m *manifestFlags) check() error {
 	without, with := manifestOnly, "requires --manifests: add --manifests"
 	if m.manifests {
-		without, with = renderOnly, "cannot be used with --manifests, which has all plans"
+		without, with = renderOnly, "cannot be used with --manifests, which renders no template"
 	}
 	for _, name := range without {
 		if m.flags.Changed(name) {

@@ -56,6 +56,7 @@ func TestPackageOutput(t *testing.T) {
 		"manifests":           {"P30: what install would create", []string{"render", "testdata/package/choices", "--manifests", "-p", "FLAGS=[-v]", "-p", "VOLUMES=[]", "-n", "lab", "--instance", "site", "--service-account", "site-kudo"}, 0},
 		"manifests-required":  {"P30: it is checked as install does", []string{"render", "../../../operators/catalog/postgres/operator", "--manifests"}, command.ExitError},
 		"manifests-plan":      {"P30: manifests have all plans", []string{"render", web, "--manifests", "--plan", "deploy"}, command.ExitUsage},
+		"manifests-from":      {"P30: nor is there a version before", []string{"render", web, "--manifests", "--from-app-version", "1"}, command.ExitUsage},
 		"manifests-overwrite": {"P30: printed, they replace nothing", []string{"render", web, "--manifests", "-w"}, command.ExitUsage},
 		"render-account":      {"P30: rendered objects name no account", []string{"render", web, "--service-account", "x"}, command.ExitUsage},
 		"create-broken":       {"what is not valid is not packed", []string{"create", broken}, command.ExitError},

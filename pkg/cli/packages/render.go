@@ -22,6 +22,7 @@ type renderOptions struct {
 	command.VersionFlags
 	manifestFlags
 	plan, phase, step, instance string
+	from                        render.PackageVersion
 }
 
 func newRender(env *command.Env) *cobra.Command {
@@ -44,6 +45,8 @@ With --manifests, print the Operators, the OperatorVersions and the Instance tha
 	f.StringVar(&o.phase, "phase", "", "only phases of this name")
 	f.StringVar(&o.step, "step", "", "only steps of this name")
 	f.StringVar(&o.instance, "instance", "", "name of the Instance (default <operator>-instance)")
+	f.StringVar(&o.from.AppVersion, "from-app-version", "", "what .From.AppVersion is: the version before an upgrade")
+	f.StringVar(&o.from.OperatorVersion, "from-operator-version", "", "what .From.OperatorVersion is")
 	o.VersionFlags.Add(f)
 	o.ParameterFlags.Add(f)
 	o.manifestFlags.add(f)
@@ -74,7 +77,7 @@ func (o *renderOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	v := render.Variables{
-		OperatorName: pkg.Operator.Name, OperatorVersion: pkg.Operator.OperatorVersion, AppVersion: pkg.Operator.AppVersion,
+		OperatorName: pkg.Operator.Name, OperatorVersion: pkg.Operator.OperatorVersion, AppVersion: pkg.Operator.AppVersion, From: o.from,
 		Name: o.instance, Namespace: *o.env.Flags.Namespace, Params: values,
 	}
 	if v.Name == "" {

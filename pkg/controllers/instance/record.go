@@ -41,6 +41,9 @@ func (e *execution) isUpgrade(ctx context.Context) (bool, error) {
 // startRun starts a run (docs/design/engine.md, starting a run): what it is started with is recorded first; the status
 // patch with the run's uid is the commit; the first task comes after its answer.
 func (e *execution) startRun(ctx context.Context, plan, cause string, version *runner.ParsedVersion, upgrade bool, values values) error {
+	if err := e.recallCompleted(ctx); err != nil {
+		return err
+	}
 	record, err := e.recordRun(ctx, e.newRecord(plan, cause, upgrade, values), version)
 	if err != nil {
 		return err
@@ -53,11 +56,28 @@ func (e *execution) startRun(ctx context.Context, plan, cause string, version *r
 	return nil
 }
 
+// recallCompleted finds the version that was complete under an earlier version of kudo, which did not record it: that of the newest run.
+func (e *execution) recallCompleted(ctx context.Context) error {
+	base := e.Next.Status.Baseline
+	if base == nil || base.Completed != nil || base.UpgradeIncomplete || !plans.HasCompleted(e.Next.Status.PlanStatus) {
+		return nil
+	}
+	version, err := e.keptVersion(ctx, base.Snapshot)
+	if version == nil || history.Unusable(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	base.Completed = v1beta1.NewPackageVersion(version.Spec)
+	return nil
+}
+
 // newRecord returns what a run is started with, but for its number and the content of its OperatorVersion.
 func (e *execution) newRecord(plan, cause string, upgrade bool, values values) history.Run {
 	record := history.Run{
 		Plan: plan, Cause: cause, RequestedBy: e.startRequester(plan, cause), OperatorVersion: e.Next.OperatorVersionKey().String(),
-		Upgrade: upgrade, Privileged: e.privileged,
+		Upgrade: upgrade, From: e.Next.CompletedVersion(), Privileged: e.privileged,
 		Parameters: values.given, Sensitive: values.sensitive, Started: metav1.NewMicroTime(e.Clock.Now()),
 	}
 	if base := e.Next.Status.Baseline; base != nil {

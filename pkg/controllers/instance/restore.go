@@ -36,6 +36,11 @@ func (a *action) takeOverRestored(ctx context.Context) error {
 	record := a.newRecord(a.start.Plan, trigger.CauseRestored, false, a.runValues())
 	run := a.buildRun(record, a.content)
 	restored, err := a.Runner.CompareRestored(ctx, run)
+	if err == nil && len(restored.Problems) > 0 && a.content.Templates.UsesFrom() { // a run after the first may have written the objects
+		record.From = v1beta1.NewPackageVersion(a.content.Spec)
+		run = a.buildRun(record, a.content)
+		restored, err = a.Runner.CompareRestored(ctx, run)
+	}
 	if err != nil {
 		return a.refuseRestored(err.Error())
 	}
@@ -66,6 +71,7 @@ func (a *action) recordRestored(ctx context.Context, record history.Run, run *ru
 	status := &a.Next.Status
 	completed := plans.CompletedStatus(run.Plan, a.content.Spec.Plans[run.Plan], run.UID, status.Baseline.Revision, a.Clock.Now())
 	status.PlanStatus[run.Plan] = completed
+	plans.CompleteVersion(status.Baseline, run.Plan, a.content.Spec)
 	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventInstanceRestored, "%d objects are as plan %s makes them and were taken over: the "+
 		"plan was not run", len(changes), run.Plan)
 	return a.checkObjects(ctx)

@@ -142,7 +142,9 @@ func (e *execution) finishRun(name string, st v1beta1.PlanStatus) {
 func (e *execution) endRun(name string, st v1beta1.PlanStatus, outcome metrics.Outcome) {
 	e.countRun(name, st, outcome)
 	e.Next.Status.PlanStatus[name] = st
-	e.endUpgrade(name, st)
+	if st.Status == v1beta1.Complete && e.run != nil && e.run.Version != nil {
+		plans.CompleteVersion(e.Next.Status.Baseline, name, e.run.Version.Spec)
+	}
 	e.endSchedules(name, st)
 	e.runs.Delete(client.ObjectKeyFromObject(e.Next))
 	e.run, e.result.RequeueAfter = nil, 1

@@ -179,18 +179,6 @@ func (e *execution) endSchedules(plan string, run v1beta1.PlanStatus) {
 	}
 }
 
-// endUpgrade records that an upgrade is complete: the plan is the one that brings an Instance to the version of the run. A version without
-// the plan upgrade has update or deploy for that.
-func (e *execution) endUpgrade(plan string, run v1beta1.PlanStatus) {
-	base := e.Next.Status.Baseline
-	if base == nil || run.Status != v1beta1.Complete || e.run == nil || e.run.Version == nil {
-		return
-	}
-	if plan == plans.FirstDefined(e.run.Version.Spec.InstancePlans(), v1beta1.UpgradePlan, v1beta1.UpdatePlan, v1beta1.DeployPlan) {
-		base.UpgradeIncomplete = false
-	}
-}
-
 // report sets the condition ScheduleFailed at the end of a reconcile. It leaves the condition as it was if the schedules were not
 // looked at.
 func (sch *scheduler) report(cause *blocked) {

@@ -178,7 +178,8 @@ func (s *scope) buildRun(record history.Run, version *runner.ParsedVersion) *run
 		},
 		Source: cmp.Or(record.OperatorVersion, s.Next.OperatorVersionKey().String()), Version: version,
 		Plan: record.Plan, UID: record.UID, Parameters: record.Parameters, Sensitive: record.Sensitive, Cause: record.Cause,
-		Upgrade: record.Upgrade, Suspend: record.Suspend, Account: account, Privileged: privileged, InstanceExists: s.owners, Keys: s.ring,
+		Upgrade: record.Upgrade, From: record.From, Suspend: record.Suspend, Account: account, Privileged: privileged,
+		InstanceExists: s.owners, Keys: s.ring,
 	}
 }
 

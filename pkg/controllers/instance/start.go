@@ -12,6 +12,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/history"
+	"kudo.dev/kudo/plans"
 	"kudo.dev/kudo/plans/trigger"
 )
 
@@ -124,6 +125,9 @@ func (a *action) adoptDecision(decision trigger.Decision) {
 		if old := status.Baseline; old != nil {
 			base.Revision, base.Snapshot, base.ContentHash = old.Revision, old.Snapshot, old.ContentHash
 			base.Suspended, base.Sensitive, base.RunAs, base.UpgradeIncomplete = old.Suspended, old.Sensitive, old.RunAs, old.UpgradeIncomplete
+			base.Completed = old.Completed
+		} else if plans.HasCompleted(status.PlanStatus) { // KUDO has run it
+			base.Completed = v1beta1.NewPackageVersion(a.content.Spec)
 		}
 		status.Baseline = base
 	}

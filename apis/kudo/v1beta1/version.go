@@ -1,0 +1,26 @@
+package v1beta1
+
+import "regexp"
+
+// versionText matches the versions that templates may print.
+var versionText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
+
+// NewPackageVersion returns the version of a package.
+func NewPackageVersion(spec *OperatorVersionSpec) *PackageVersion {
+	return &PackageVersion{OperatorVersion: spec.Version, AppVersion: spec.AppVersion}
+}
+
+// CompletedVersion returns the version of the package that the last complete run of plan deploy, update or upgrade had; nil if no such run
+// is known. A field that versionText does not match is empty.
+func (i *Instance) CompletedVersion() *PackageVersion {
+	if i.Status.Baseline == nil || i.Status.Baseline.Completed == nil {
+		return nil
+	}
+	out := *i.Status.Baseline.Completed
+	for _, field := range []*string{&out.OperatorVersion, &out.AppVersion} {
+		if !versionText.MatchString(*field) {
+			*field = ""
+		}
+	}
+	return &out
+}
