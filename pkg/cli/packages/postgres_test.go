@@ -1,8 +1,17 @@
 package packages
 
 import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/commandtest"
@@ -34,5 +43,44 @@ func TestPostgresRefuses(t *testing.T) {
 		if _, errs := commandtest.Expect(t, New, command.ExitError, "", args...); !strings.Contains(errs, tc.want) {
 			t.Errorf("%s: %s", name, errs)
 		}
+	}
+}
+
+// TestPostgresScripts shows K3: shellcheck finds nothing in the scripts of package postgres, and none has more than 150 lines.
+func TestPostgresScripts(t *testing.T) {
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Skip("needs shellcheck: ", err)
+	}
+	out, _ := commandtest.Expect(t, New, 0, "", "package", "render", "../../../operators/catalog/postgres/operator", "--plan", "deploy",
+		"-p", "PASSWORD=x", "-p", "BACKUP_KEY=y", "-p", "IMAGE_REGISTRY=registry.example.com")
+	dir, files := t.TempDir(), []string{"--shell=bash", "--external-sources"}
+	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(out), 4096); ; {
+		object := &corev1.ConfigMap{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			continue // it is an object of another kind
+		}
+		for name, text := range object.Data {
+			if filepath.Ext(name) != ".sh" {
+				continue
+			}
+			if n := strings.Count(text, "\n"); n > 150 {
+				t.Errorf("%s has %d lines", name, n)
+			}
+			file := filepath.Join(dir, name)
+			if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "/scripts/", dir+"/")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, file)
+		}
+	}
+	if len(files) < 10 {
+		t.Fatalf("the scripts are %v", files)
+	}
+	if out, err := exec.Command("shellcheck", files...).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, bytes.ReplaceAll(out, []byte(dir), nil))
 	}
 }
