@@ -125,8 +125,8 @@ e2e-suites:
 
 .PHONY: catalog-e2e
 catalog-e2e: export KUDO_E2E = $(CURDIR)
-catalog-e2e: kudo-node images ## Run all that the packages of the catalog do, with data, on real pods (30 minutes).
-	KUDO_CATALOG=all $(GINKGO) run --procs=2 --timeout=60m --label-filter=catalog --fail-on-empty --require-suite ./test/e2e
+catalog-e2e: kudo-node images ## Run all that the packages of the catalog do, with data, on real pods (90 minutes).
+	KUDO_CATALOG=all $(GINKGO) run --procs=2 --timeout=150m --label-filter=catalog --fail-on-empty --require-suite ./test/e2e
 
 .PHONY: test
 test: build lint unit suites ## Run all tests: unit tests, and suites on a real control plane.

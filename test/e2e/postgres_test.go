@@ -134,33 +134,45 @@ func (p *postgres) row(what, compared string) {
 // lost, and the longest time between two that were acknowledged.
 func (p *postgres) during(do func()) (lost []write, gap time.Duration) {
 	GinkgoHelper()
+	p.startWriting()
+	do()
+	acknowledged := p.stopWriting()
+	for n := range acknowledged[1:] {
+		gap = max(gap, acknowledged[n+1].at.Sub(acknowledged[n].at))
+	}
+	return p.lost(acknowledged), gap
+}
+
+// startWriting has the client write.
+func (p *postgres) startWriting() {
+	GinkgoHelper()
 	p.query("TRUNCATE acks")
 	p.exec("rm -f /tmp/acks-* /tmp/idle-*; touch /tmp/on")
 	Eventually(p.acknowledged).ShouldNot(BeEmpty())
-	do()
+}
+
+// stopWriting waits until the client is acknowledged another write, has it write no more, and returns all writes that were acknowledged.
+func (p *postgres) stopWriting() []write {
+	GinkgoHelper()
 	done := time.Now()
 	Eventually(func() bool {
 		return slices.ContainsFunc(p.acknowledged(), func(w write) bool { return w.at.After(done) })
 	}).Should(BeTrue(), "writes are acknowledged again")
 	p.exec("rm /tmp/on; until [[ $(ls /tmp/idle-* 2>/dev/null | wc -l) == 4 ]]; do sleep 0.1; done")
+	return p.acknowledged()
+}
+
+// lost returns those of the writes that the database has not. None may be there twice.
+func (p *postgres) lost(acknowledged []write) (lost []write) {
+	GinkgoHelper()
 	stored := map[string]int{}
 	for _, line := range strings.Fields(p.query("SELECT writer || ':' || number FROM acks")) {
 		stored[line]++
 	}
-	last := time.Time{}
-	for _, w := range p.acknowledged() {
-		if !last.IsZero() {
-			gap = max(gap, w.at.Sub(last))
-		}
-		last = w.at
-		if stored[w.writer+":"+w.number] == 0 {
-			lost = append(lost, w)
-		}
-	}
 	for number, times := range stored {
 		Expect(times).To(Equal(1), "write %s is there twice", number)
 	}
-	return lost, gap
+	return slices.DeleteFunc(acknowledged, func(w write) bool { return stored[w.writer+":"+w.number] > 0 })
 }
 
 // acknowledged returns what the client was told to be committed, in the order of time.
