@@ -18,6 +18,9 @@ type recorded struct {
 	Upgrade                                  bool
 }
 
+// before are the versions before each run, by file: the first programs had none.
+var before = map[string][3]string{"version-before.yaml": {"", "1.0.0", "1.0.0"}}
+
 // TestGoldenRecords shows R22: the records that earlier versions have written are read, with what is sealed in them. The files are made by
 // hack/records.sh.
 func TestGoldenRecords(t *testing.T) {
@@ -42,6 +45,9 @@ func TestGoldenRecords(t *testing.T) {
 			run, err := store.Read(t.Context(), instance, int64(n+1))
 			if err != nil {
 				t.Fatalf("R22: %s: run %d: %v", file, n+1, err)
+			}
+			if from := before[filepath.Base(file)][n]; from == "" && run.From != nil || from != "" && (run.From == nil || run.From.OperatorVersion != from) {
+				t.Errorf("R22: %s: the version before run %d is %v, want %q", file, n+1, run.From, from)
 			}
 			got := recorded{run.Plan, run.OperatorVersion, run.Snapshot, run.Parameters["VALUE"], run.Parameters["PASSWORD"], run.Upgrade}
 			if diff := cmp.Diff(want, got); diff != "" {
