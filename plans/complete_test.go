@@ -40,3 +40,29 @@ func TestCompleteVersion(t *testing.T) {
 	}
 	CompleteVersion(nil, v1beta1.DeployPlan, &v1beta1.OperatorVersionSpec{})
 }
+
+// TestLacksVersion shows G5: when the version before has to be found elsewhere.
+func TestLacksVersion(t *testing.T) {
+	status := func(plan string, status v1beta1.ExecutionStatus) map[string]v1beta1.PlanStatus {
+		return map[string]v1beta1.PlanStatus{plan: {Status: status}, "backup": {Status: v1beta1.Complete}}
+	}
+	for _, tc := range []struct {
+		reason string
+		base   *v1beta1.Baseline
+		all    map[string]v1beta1.PlanStatus
+		want   bool
+	}{
+		{"a complete deploy", &v1beta1.Baseline{}, status(v1beta1.DeployPlan, v1beta1.Complete), true},
+		{"a complete update", &v1beta1.Baseline{}, status(v1beta1.UpdatePlan, v1beta1.Complete), true},
+		{"a deploy that has failed", &v1beta1.Baseline{}, status(v1beta1.DeployPlan, v1beta1.FatalError), false},
+		{"a deploy that runs", &v1beta1.Baseline{}, status(v1beta1.DeployPlan, v1beta1.InProgress), false},
+		{"another plan alone", &v1beta1.Baseline{}, status("check", v1beta1.Complete), false},
+		{"no baseline", nil, status(v1beta1.DeployPlan, v1beta1.Complete), false},
+		{"an upgrade that is not complete", &v1beta1.Baseline{UpgradeIncomplete: true}, status(v1beta1.DeployPlan, v1beta1.Complete), false},
+		{"a version that is recorded", &v1beta1.Baseline{Completed: &v1beta1.PackageVersion{}}, status(v1beta1.DeployPlan, v1beta1.Complete), false},
+	} {
+		if got := LacksVersion(tc.base, tc.all); got != tc.want {
+			t.Errorf("%s: %v", tc.reason, got)
+		}
+	}
+}

@@ -69,12 +69,16 @@ func CompleteVersion(base *v1beta1.Baseline, plan string, version *v1beta1.Opera
 		base.UpgradeIncomplete = false
 	}
 	if AppliesSpec(plan) && !base.UpgradeIncomplete {
-		base.Completed = v1beta1.NewPackageVersion(version)
+		base.Completed = new(v1beta1.NewPackageVersion(version))
 	}
 }
 
-// HasCompleted reports whether plan deploy, update or upgrade is complete.
-func HasCompleted(all map[string]v1beta1.PlanStatus) bool {
+// LacksVersion reports whether a version is complete and the baseline does not say which: KUDO, or a version of kudo that did not record
+// it, has run the plans.
+func LacksVersion(base *v1beta1.Baseline, all map[string]v1beta1.PlanStatus) bool {
+	if base == nil || base.Completed != nil || base.UpgradeIncomplete {
+		return false
+	}
 	for plan, st := range all {
 		if AppliesSpec(plan) && st.Status == v1beta1.Complete {
 			return true

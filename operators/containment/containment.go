@@ -19,8 +19,8 @@ type Subject struct {
 	Name, Namespace string
 	// Parameters are those that are given.
 	Parameters map[string]string
-	// From is the version that the last complete run of plan deploy, update or upgrade had; nil before the first.
-	From *v1beta1.PackageVersion
+	// From is the version that the last complete run of plan deploy, update or upgrade had; empty before the first.
+	From v1beta1.PackageVersion
 }
 
 // MaxWork is how much work a check may do (see render.Budget): a second or two. Whoever writes an OperatorVersion must not hold
@@ -44,10 +44,7 @@ func check(ctx context.Context, spec *v1beta1.OperatorVersionSpec, subject Subje
 	v := render.Variables{
 		Budget:       budget,
 		OperatorName: spec.Operator.Name, OperatorVersion: spec.Version, AppVersion: spec.AppVersion,
-		Name: subject.Name, Namespace: subject.Namespace,
-	}
-	if subject.From != nil {
-		v.From = render.PackageVersion(*subject.From)
+		Name: subject.Name, Namespace: subject.Namespace, From: render.PackageVersion(subject.From),
 	}
 	var err error
 	if v.Params, err = params.Resolve(spec.Parameters, subject.Parameters); err != nil {

@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 			tasks = append(tasks, tc.task)
 		}
 		err := Check(t.Context(), version(t, tc.template, tasks...), Subject{Name: "i", Namespace: "ns", Parameters: map[string]string{"B": tc.value},
-			From: &v1beta1.PackageVersion{AppVersion: "15"}})
+			From: v1beta1.PackageVersion{AppVersion: "15"}})
 		var e *render.Error
 		if (err == nil) != (tc.want == "") || err != nil && (!errors.As(err, &e) || !strings.HasPrefix(err.Error(), tc.want)) {
 			t.Errorf("%s: %s: %v", name, tc.reason, err)

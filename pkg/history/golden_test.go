@@ -46,7 +46,7 @@ func TestGoldenRecords(t *testing.T) {
 			if err != nil {
 				t.Fatalf("R22: %s: run %d: %v", file, n+1, err)
 			}
-			if from := before[filepath.Base(file)][n]; from == "" && run.From != nil || from != "" && (run.From == nil || run.From.OperatorVersion != from) {
+			if from := before[filepath.Base(file)][n]; run.From.OperatorVersion != from {
 				t.Errorf("R22: %s: the version before run %d is %v, want %q", file, n+1, run.From, from)
 			}
 			got := recorded{run.Plan, run.OperatorVersion, run.Snapshot, run.Parameters["VALUE"], run.Parameters["PASSWORD"], run.Upgrade}

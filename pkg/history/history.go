@@ -42,8 +42,8 @@ type Run struct {
 	Spec []byte `json:"spec,omitempty"`
 	// Upgrade is set if the run took the Instance from another OperatorVersion.
 	Upgrade bool `json:"upgrade,omitempty"`
-	// From is the version that the last complete run of plan deploy, update or upgrade before this run had; nil before the first.
-	From *v1beta1.PackageVersion `json:"from,omitempty"`
+	// From is the version that the last complete run of plan deploy, update or upgrade before this run had; empty before the first.
+	From v1beta1.PackageVersion `json:"from,omitzero"`
 	// Suspend is spec.suspend of the Instance.
 	Suspend bool `json:"suspend,omitempty"`
 	// ServiceAccount of the Instance's namespace with whose rights the run writes.

@@ -298,9 +298,8 @@ func (c *computation) assumeBaseline(version *v1beta1.OperatorVersion) error {
 
 // assumeCompleted gives an Instance the version that was complete, as the manager would, if an earlier version of kudo or KUDO has run it.
 func (c *computation) assumeCompleted(version *v1beta1.OperatorVersion) {
-	base := c.instance.Status.Baseline
-	if base != nil && base.Completed == nil && !base.UpgradeIncomplete && plans.HasCompleted(c.instance.Status.PlanStatus) {
-		base.Completed = v1beta1.NewPackageVersion(&version.Spec)
+	if base := c.instance.Status.Baseline; plans.LacksVersion(base, c.instance.Status.PlanStatus) {
+		base.Completed = new(v1beta1.NewPackageVersion(&version.Spec))
 	}
 }
 

@@ -67,10 +67,7 @@ func (c *collector) plans(s Subject, trail []string) error {
 	at := place{subject: s, templates: render.New(s.Version.Templates)}
 	at.variables = render.Variables{
 		OperatorName: s.Version.Operator.Name, OperatorVersion: s.Version.Version, AppVersion: s.Version.AppVersion,
-		Name: s.Name, Namespace: s.Namespace, Params: values, Budget: c.budget,
-	}
-	if s.From != nil {
-		at.variables.From = render.PackageVersion(*s.From)
+		Name: s.Name, Namespace: s.Namespace, From: render.PackageVersion(s.From), Params: values, Budget: c.budget,
 	}
 	c.define(at)
 	all := s.Version.InstancePlans()

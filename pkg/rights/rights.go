@@ -23,8 +23,8 @@ type Subject struct {
 	Parameters map[string]string
 	// Sources that the parameters are taken from.
 	Sources []v1beta1.ParametersSource
-	// From is the version that the last complete run of plan deploy, update or upgrade had; nil before the first.
-	From *v1beta1.PackageVersion
+	// From is the version that the last complete run of plan deploy, update or upgrade had; empty before the first.
+	From v1beta1.PackageVersion
 	// Written are the objects that plans have written: those that a version no longer has are deleted after an upgrade.
 	Written []v1beta1.ResourceStatus
 }

@@ -126,7 +126,7 @@ func TestOf(t *testing.T) {
 		"Dependencies": {"ConfigMaps and Secrets that pods read, unless the task has them", spec(apply, one("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {imagePullSecrets: [{name: pull}], volumes: [{configMap: {name: own}}, {secret: {secretName: tls}}]}}}")), nil,
 			[]string{"/configmaps: create", "/configmaps: get,patch,delete own", "/secrets: get pull,tls", "batch/jobs: create", "batch/jobs: get,patch,delete j"}, nil, "", ""},
 		"From": {"G5: what an upgrade from the version that is there needs", spec(apply, one("{{ if .From.AppVersion }}apiVersion: v1\nkind: Secret\nmetadata: {name: 'of-{{ .From.AppVersion }}'}{{ end }}")), func(s *Subject) {
-			s.From = &v1beta1.PackageVersion{AppVersion: "15"}
+			s.From = v1beta1.PackageVersion{AppVersion: "15"}
 		}, []string{"/secrets: create", "/secrets: get,patch,delete of-15"}, nil, "", ""},
 		"Sources": {"the sources of parameters", spec(v1beta1.Task{Kind: v1beta1.DummyTask}, nil), func(s *Subject) {
 			s.Sources = []v1beta1.ParametersSource{{Kind: "Secret", Name: "login"}, {Kind: "ConfigMap", Name: "site"}}

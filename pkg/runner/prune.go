@@ -21,9 +21,9 @@ func AbandonedObjects(run *Run, inventory Inventory) ([]apply.ID, error) {
 		return nil, err
 	}
 	named, spec := map[apply.ID]bool{}, run.Version.Spec
-	from := []render.PackageVersion{run.from()}
+	from := []render.PackageVersion{render.PackageVersion(run.From)}
 	if run.Version.Templates.UsesFrom() {
-		from = append(from, render.PackageVersion{}, render.PackageVersion{OperatorVersion: spec.Version, AppVersion: spec.AppVersion})
+		from = append(from, render.PackageVersion{}, render.PackageVersion(v1beta1.NewPackageVersion(spec)))
 	}
 	for plan, p := range spec.Plans {
 		for _, phase := range p.Phases {

@@ -56,19 +56,11 @@ func (run *Run) secrets() []string {
 // variables are what the templates of a step see.
 func (run *Run) variables(phase, step string) render.Variables {
 	return render.Variables{
-		From:         run.from(),
 		OperatorName: run.Version.Spec.Operator.Name, OperatorVersion: run.Version.Spec.Version, AppVersion: run.Version.Spec.AppVersion,
-		Name: run.Subject.Name, Namespace: run.Subject.Namespace,
+		From: render.PackageVersion(run.From), Name: run.Subject.Name, Namespace: run.Subject.Namespace,
 		PlanName: run.Plan, PhaseName: phase, StepName: step,
 		Params: run.values, Unset: run.unset, Defaults: run.defaults, Pipes: run.pipes, Budget: run.budget,
 	}
-}
-
-func (run *Run) from() render.PackageVersion {
-	if run.From == nil {
-		return render.PackageVersion{}
-	}
-	return render.PackageVersion(*run.From)
 }
 
 // options returns the options of all renderings of the run. The templates of an install plan may make objects of any kind, since only users

@@ -52,8 +52,8 @@ type Run struct {
 	Sensitive []string
 	// Upgrade is set if the run takes the Instance from another OperatorVersion.
 	Upgrade bool
-	// From is the version that the last complete run of plan deploy, update or upgrade before this run had; nil before the first.
-	From *v1beta1.PackageVersion
+	// From is the version that the last complete run of plan deploy, update or upgrade before this run had; empty before the first.
+	From v1beta1.PackageVersion
 	// Account with whose rights the run reads and writes.
 	Account apply.Account
 	// Privileged is set if the Account is kudo's own, since the Instance names none and its namespace is privileged.

@@ -261,7 +261,7 @@ func TestAbandoned(t *testing.T) {
 		t.Errorf("Delete tasks and children name objects too, and the version of an API does not count: %s", diff)
 	}
 
-	u.From = &v1beta1.PackageVersion{AppVersion: "14"}
+	u.From = v1beta1.PackageVersion{AppVersion: "14"}
 	u.Version = version(t, map[string]string{
 		"one.yaml": "{{ if not .From.AppVersion }}" + one + "{{ else if ne .From.AppVersion \"14\" }}" + two + "{{ end }}", "two.yaml": "",
 	}, tasks...)

@@ -6,21 +6,21 @@ import "regexp"
 var versionText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
 
 // NewPackageVersion returns the version of a package.
-func NewPackageVersion(spec *OperatorVersionSpec) *PackageVersion {
-	return &PackageVersion{OperatorVersion: spec.Version, AppVersion: spec.AppVersion}
+func NewPackageVersion(spec *OperatorVersionSpec) PackageVersion {
+	return PackageVersion{OperatorVersion: spec.Version, AppVersion: spec.AppVersion}
 }
 
-// CompletedVersion returns the version of the package that the last complete run of plan deploy, update or upgrade had; nil if no such run
-// is known. A field that versionText does not match is empty.
-func (i *Instance) CompletedVersion() *PackageVersion {
+// CompletedVersion returns the version of the package that the last complete run of plan deploy, update or upgrade had. It is empty if no
+// such run is known, and so is a field that versionText does not match.
+func (i *Instance) CompletedVersion() (out PackageVersion) {
 	if i.Status.Baseline == nil || i.Status.Baseline.Completed == nil {
-		return nil
+		return out
 	}
-	out := *i.Status.Baseline.Completed
+	out = *i.Status.Baseline.Completed
 	for _, field := range []*string{&out.OperatorVersion, &out.AppVersion} {
 		if !versionText.MatchString(*field) {
 			*field = ""
 		}
 	}
-	return &out
+	return out
 }

@@ -7,7 +7,7 @@ import (
 
 // TestCompletedVersion shows G5: templates see versions only, whatever the status holds.
 func TestCompletedVersion(t *testing.T) {
-	if got := (&Instance{}).CompletedVersion(); got != nil {
+	if got := (&Instance{}).CompletedVersion(); got != (PackageVersion{}) {
 		t.Errorf("a new Instance has %v", got)
 	}
 	for text, want := range map[string]string{

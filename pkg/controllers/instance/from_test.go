@@ -109,7 +109,7 @@ func TestFromRestored(t *testing.T) {
 			i.Spec.OperatorVersion.Name = "web-2.0"
 		})
 		f.settle(t)
-		if taken, want := f.instance().CompletedVersion() != nil, !strings.Contains(from, "1.0.0"); taken != want {
+		if taken, want := f.instance().CompletedVersion().OperatorVersion != "", !strings.Contains(from, "1.0.0"); taken != want {
 			t.Errorf("%s: taken over %v, want %v: %s", from, taken, want, f.ready())
 		}
 	}

@@ -59,7 +59,7 @@ func (e *execution) startRun(ctx context.Context, plan, cause string, version *r
 // recallCompleted finds the version that was complete under an earlier version of kudo, which did not record it: that of the newest run.
 func (e *execution) recallCompleted(ctx context.Context) error {
 	base := e.Next.Status.Baseline
-	if base == nil || base.Completed != nil || base.UpgradeIncomplete || !plans.HasCompleted(e.Next.Status.PlanStatus) {
+	if !plans.LacksVersion(base, e.Next.Status.PlanStatus) {
 		return nil
 	}
 	version, err := e.keptVersion(ctx, base.Snapshot)
@@ -69,7 +69,7 @@ func (e *execution) recallCompleted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	base.Completed = v1beta1.NewPackageVersion(version.Spec)
+	base.Completed = new(v1beta1.NewPackageVersion(version.Spec))
 	return nil
 }
 

@@ -126,8 +126,8 @@ func (a *action) adoptDecision(decision trigger.Decision) {
 			base.Revision, base.Snapshot, base.ContentHash = old.Revision, old.Snapshot, old.ContentHash
 			base.Suspended, base.Sensitive, base.RunAs, base.UpgradeIncomplete = old.Suspended, old.Sensitive, old.RunAs, old.UpgradeIncomplete
 			base.Completed = old.Completed
-		} else if plans.HasCompleted(status.PlanStatus) { // KUDO has run it
-			base.Completed = v1beta1.NewPackageVersion(a.content.Spec)
+		} else if plans.LacksVersion(base, status.PlanStatus) { // KUDO has run it
+			base.Completed = new(v1beta1.NewPackageVersion(a.content.Spec))
 		}
 		status.Baseline = base
 	}
