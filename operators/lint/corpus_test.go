@@ -50,7 +50,7 @@ func TestCorpus(t *testing.T) {
 // lintFolders wants no errors of the packages below root, and returns their warnings as lines of the file.
 func lintFolders(t *testing.T, name, root string) (lines []string) {
 	for _, folder := range corpus.Folders(t, root, operators.OperatorFileName) {
-		t.Run(filepath.ToSlash(folder), func(t *testing.T) {
+		t.Run(corpus.Name(folder), func(t *testing.T) {
 			pkg, err := operators.Read(os.DirFS(folder))
 			if err != nil {
 				t.Fatal(err)

@@ -37,7 +37,7 @@ func packages(t testing.TB) map[string]*operators.Package {
 		if err != nil {
 			continue // a package that is meant to be wrong
 		}
-		found[filepath.ToSlash(folder)] = pkg
+		found[corpus.Name(folder)] = pkg
 	}
 	return found
 }

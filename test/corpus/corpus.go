@@ -42,6 +42,15 @@ func Optional(t testing.TB) string {
 	return Dir()
 }
 
+// Name is the name of a subtest for a folder. Those of the corpus are below the subtest that Optional skips without a corpus, so that its skip
+// excuses them.
+func Name(folder string) string {
+	if relative, err := filepath.Rel(Dir(), folder); Dir() != "" && err == nil && filepath.IsLocal(relative) {
+		folder = filepath.Join("corpus", relative)
+	}
+	return filepath.ToSlash(folder)
+}
+
 // Folders returns the folders below root that hold a file with a name, in lexical order.
 func Folders(t testing.TB, root, name string) []string {
 	t.Helper()
