@@ -27,7 +27,7 @@ func TestInClusterUsage(t *testing.T) {
 		if !strings.Contains(errs, tc.want) {
 			t.Errorf("%s: %s: %s", name, tc.reason, errs)
 		}
-		if name == "Skip" || name == "Install" {
+		if name == "Skip" {
 			continue
 		}
 		_, errs = commandtest.Expect(t, NewUpgrade, command.ExitUsage, "", append([]string{"upgrade", "--in-cluster", "--instance", "x"}, tc.args...)...)

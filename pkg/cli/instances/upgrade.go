@@ -2,13 +2,16 @@ package instances
 
 import (
 	"context"
+	"maps"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/act"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/pkginstall"
@@ -22,6 +25,7 @@ type upgradeOptions struct {
 	command.WaitFlags
 	command.ParameterFlags
 	command.VersionFlags
+	installing     command.InstallParameterFlags
 	account        accountFlags
 	preview        previewFlags
 	instance       string
@@ -41,7 +45,9 @@ plans upgrade, update and deploy that the new version has is run.
   kubectl kudo upgrade ./mysql-0.4.0 --instance db --wait
   kubectl kudo upgrade mysql --operator-version '^0.4' --instance db --wait
   kubectl kudo upgrade oci://registry.example.com/kudo/mysql:8.4_0.4.1 --instance db --wait
-  kubectl kudo upgrade mysql --in-cluster --operator-version 0.4.1 --instance db --wait`,
+  kubectl kudo upgrade mysql --in-cluster --operator-version 0.4.1 --instance db --wait
+
+A new OperatorVersion has the parameters of the install plan that the one before it has, unless --install-parameter gives others.`,
 		Args:    command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
 		PreRunE: func(*cobra.Command, []string) error { return o.preview.check(env) },
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
@@ -54,6 +60,7 @@ plans upgrade, update and deploy that the new version has is run.
 	o.account.add(cmd.Flags(), " as the new version has them, after showing what changes")
 	o.VersionFlags.Add(cmd.Flags())
 	o.ParameterFlags.Add(cmd.Flags())
+	o.installing.Add(cmd.Flags())
 	o.WaitFlags.Add(cmd.Flags(), "the upgrade has ended")
 	return cmd
 }
@@ -85,17 +92,47 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	u.Version = u.Versions[len(u.Versions)-1]
+	if err := o.setInstallParameters(ctx, c, packages[len(packages)-1], u); err != nil {
+		return err
+	}
 	if err := checkUpgrade(ctx, config, packages, u); err != nil {
 		return err
 	}
 	return o.move(ctx, c, u, pkginstall.SpecsOf(u.Versions).Find, func() ([]*v1beta1.OperatorVersion, error) {
-		return installerOf(o.env, c).CreateVersions(ctx, packages, namespace, nil)
+		return installerOf(o.env, c).CreateVersions(ctx, packages, namespace, u.Version.Spec.InstallParameters)
 	})
+}
+
+// setInstallParameters gives the new OperatorVersion the parameters of its install plan: those of the flags, and, if it is not installed
+// yet, those of the OperatorVersion that the Instance has.
+func (o *upgradeOptions) setInstallParameters(ctx context.Context, c client.Client, pkg *operators.Package, u *act.Upgrade) error {
+	given, err := o.installing.Read(pkg)
+	if err != nil {
+		return err
+	}
+	u.Version.Spec.InstallParameters = given
+	if pkg.Operator.InstallPlan == "" || u.Old == nil {
+		return nil
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(u.Version), &v1beta1.OperatorVersion{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	kept := map[string]string{}
+	maps.Copy(kept, u.Old.Spec.InstallParameters)
+	for _, name := range params.Unknown(u.Version.Spec.Parameters, kept) {
+		delete(kept, name)
+	}
+	maps.Copy(kept, given)
+	u.Version.Spec.InstallParameters = kept
+	return nil
 }
 
 // upgradeInCluster moves the Instance to an OperatorVersion that is installed. The dependencies of this OperatorVersion must be installed,
 // too: they are not searched for elsewhere.
 func (o *upgradeOptions) upgradeInCluster(ctx context.Context, operator string, given map[string]string) error {
+	if o.installing.IsSet() {
+		return command.UsageError("--install-parameter cannot be used with --in-cluster: the install plan has already run")
+	}
 	if err := checkInCluster(operator, &o.VersionFlags); err != nil {
 		return err
 	}
@@ -150,7 +187,7 @@ func checkUpgrade(ctx context.Context, config *rest.Config, packages []*operator
 	if err := checkKubernetes(config, packages); err != nil {
 		return err
 	}
-	return command.CheckPackage(ctx, pkg, u.Changed(), nil)
+	return command.CheckPackage(ctx, pkg, u.Changed(), u.Version.Spec.InstallParameters)
 }
 
 // move shows the preview of an upgrade, or makes its OperatorVersions and moves the Instance. find returns the specs of OperatorVersions.
