@@ -156,7 +156,18 @@ func (s *Subject) renderFrom(v render.Variables) (all []rendering) {
 		}
 		v.Pipes = s.Pipes(v.Name)
 		v.PlanName, v.PhaseName, v.StepName = use.Plan, use.Phase, use.Step
-		all = append(all, s.renderUse(use, v))
+		r := s.renderUse(use, v)
+		if r.err != nil {
+			// A template may demand a parameter that other templates do without.
+			if demanded, err := params.Resolve(s.Definitions(), s.optionalSamples()); err == nil {
+				given := v
+				given.Params = demanded
+				if again := s.renderUse(use, given); again.err == nil {
+					r = again
+				}
+			}
+		}
+		all = append(all, r)
 	}
 	return all
 }
@@ -200,6 +211,17 @@ func (s *Subject) samples() map[string]string {
 			samples[p.Name] = "1"
 		case p.Type == "boolean":
 			samples[p.Name] = "true"
+		}
+	}
+	return samples
+}
+
+// optionalSamples are samples, and made-up values of the texts that are empty by default.
+func (s *Subject) optionalSamples() map[string]string {
+	samples := s.samples()
+	for _, p := range s.Definitions() {
+		if _, given := samples[p.Name]; !given && (p.Type == "" || p.Type == "string") && p.Default != nil && *p.Default == "" {
+			samples[p.Name] = "sample"
 		}
 	}
 	return samples
