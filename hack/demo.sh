@@ -10,6 +10,8 @@ step() { printf '\n%s# %s%s\n' "$bold" "$1" "$plain"; }
 run() { printf '$ %s\n' "$*"; "$@"; }
 random() { head -c 12 /dev/urandom | base64; }
 package=operators/catalog/mariadb/operator
+# The pods of the demo are played: nothing is pulled.
+registry=registry.example.com/catalog
 
 step "a local Kubernetes, with kudo installed"
 kudo-local up --name demo --with-kudo
@@ -26,11 +28,13 @@ for team in team-a team-b; do
     step "the passwords of $team's database, in a Secret"
     kubectl get namespace $team >/dev/null 2>&1 || run kubectl create namespace $team
     if ! kubectl get secret db-login -n $team >/dev/null 2>&1; then
-      printf '$ kubectl create secret generic db-login -n %s --from-literal=PASSWORD=… --from-literal=BACKUP_PASSWORD=…\n' $team
-      kubectl create secret generic db-login -n $team --from-literal=PASSWORD="$(random)" --from-literal=BACKUP_PASSWORD="$(random)"
+      printf '$ kubectl create secret generic db-login -n %s --from-literal=PASSWORD=… (and of BACKUP_PASSWORD, BACKUP_KEY, BACKUP_CA)\n' $team
+      kubectl create secret generic db-login -n $team --from-literal=PASSWORD="$(random)" --from-literal=BACKUP_PASSWORD="$(random)" \
+        --from-literal=BACKUP_KEY="$(random)" --from-literal=BACKUP_CA="the certificate of the store"
     fi
     step "install a package for $team: it gets an account with the rights that are listed; $shared, then the deploy plan runs"
-    run kubectl kudo install $package --instance db -n $team --parameters-from secret/db-login --create-service-account --yes --wait
+    run kubectl kudo install $package --instance db -n $team --parameters-from secret/db-login -p BACKUP_USER=$team -p IMAGE_REGISTRY=$registry \
+      --install-parameter STORE_IMAGE_REGISTRY=$registry --create-service-account --yes --wait
   fi
 done
 

@@ -24,54 +24,6 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		Expect(err).NotTo(HaveOccurred(), out)
 	})
 
-	It("keeps the data of mariadb through backup, loss, restore and upgrade, apart from another one's", Label("mariadb", "D1", "D2", "D3"), func() {
-		// The two names read the same if they are joined by a dash.
-		ns := namespace()
-		other := ns + "-a"
-		kubectl("create", "namespace", other)
-		DeferCleanup(func() { kubectl("delete", "namespace", other, "--wait=false") })
-		folder := filepath.Join(catalog, "mariadb", "operator")
-		install(ns, "a-db", folder, "-p", "PASSWORD=s'ecret", "-p", "BACKUP_PASSWORD=one")
-		install(other, "db", folder, "-p", "PASSWORD=s'ecret", "-p", "BACKUP_PASSWORD=two")
-		DeferCleanup(func() {
-			for _, n := range []string{ns, other} {
-				kubectl("delete", "instances", "--all", "-n", n)
-				kubectl("kudo", "uninstall-version", "mariadb-11.4.0-1.0.0", "-n", n, "--force", "--wait")
-				if n == ns {
-					kubectl("kudo", "uninstall-version", "mariadb-11.4.0-1.1.0", "-n", n, "--force", "--wait")
-				}
-			}
-		})
-		query := func(n, name, sql string) string {
-			return kubectl("exec", name+"-0", "-n", n, "--", "mariadb", "-uroot", "-ps'ecret", "-Ne", "SET group_concat_max_len = 100000; "+sql, "app")
-		}
-		content := func() string {
-			return query(ns, "a-db", "SELECT count(*), md5(group_concat(text ORDER BY id)) FROM data")
-		}
-		query(ns, "a-db", "CREATE TABLE data (id INT PRIMARY KEY, text CHAR(32)); INSERT INTO data SELECT seq, md5(seq) FROM seq_1_to_1000")
-		query(other, "db", "CREATE TABLE data (id INT)")
-		before := content()
-		Expect(before).To(HavePrefix("1000\t"))
-		for _, i := range [][]string{{"a-db", ns}, {"db", other}} {
-			kubectl("kudo", "update", "--instance", i[0], "-n", i[1], "-p", "BACKUP_NAME=good", "--wait")
-		}
-		query(ns, "a-db", "DROP TABLE data; CREATE TABLE younger (id INT)")
-		kubectl("kudo", "update", "--instance", "a-db", "-n", ns, "-p", "RESTORE_NAME=good", "--wait")
-		Expect(content()).To(Equal(before))
-		Expect(query(ns, "a-db", "SHOW TABLES")).To(Equal("data\n"), "tables that are younger than the backup")
-
-		out, err := start("kubectl", "kudo", "update", "--instance", "a-db", "-n", ns, "-p", "RESTORE_NAME=missing", "--wait")
-		Expect(err).To(HaveOccurred())
-		Expect(out).To(ContainSubstring("container download of pod a-db-restore-"))
-		Expect(content()).To(Equal(before), "a backup that does not exist changes nothing")
-
-		query(other, "db", "INSERT INTO data VALUES (7)")
-		kubectl("kudo", "update", "--instance", "db", "-n", other, "-p", "RESTORE_NAME=good", "--wait")
-		Expect(query(other, "db", "SELECT count(*) FROM data")).To(Equal("0\n"), "each has its own backups")
-		kubectl("kudo", "upgrade", nextVersion("mariadb"), "--instance", "a-db", "-n", ns, "--wait")
-		Expect(content()).To(Equal(before))
-	})
-
 	It("serves the page of hello, and its next one after an update", Label("hello"), func() {
 		ns := namespace()
 		install(ns, "web", filepath.Join(catalog, "hello", "operator"), "-p", "MESSAGE=first <b>")

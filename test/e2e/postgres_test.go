@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,22 +11,11 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// wholeCatalog reports whether all that the packages of the catalog do is tried, as by make catalog-e2e, or a short form.
-var wholeCatalog = os.Getenv("KUDO_CATALOG") == "all"
-
-// write is a transaction that a client was told to be committed.
-type write struct {
-	writer, number string
-	at             time.Time
-}
-
 // postgres is an Instance of the package, with a client that writes to it through its Service.
 type postgres struct {
-	ns string
+	database
 	// digest is that of the rows that were written first.
 	digest string
-	// rows are those of the table of what was tried.
-	rows []string
 }
 
 // postgresFlags are the flags of an installation on the node of the suite.
@@ -75,19 +62,6 @@ spec:
   volumes: [{name: ca, configMap: {name: db-ca}}]
 `
 
-// connect makes the client anew, so that it has the password of today.
-func (p *postgres) connect() {
-	GinkgoHelper()
-	kubectl("delete", "pod", "client", "-n", p.ns, "--ignore-not-found")
-	apply(p.ns, writerPod)
-	kubectl("wait", "--for=condition=Ready", "pod/client", "-n", p.ns, "--timeout=60s")
-}
-
-func (p *postgres) exec(script string) string {
-	GinkgoHelper()
-	return kubectl("exec", "client", "-n", p.ns, "--", "bash", "-euc", script)
-}
-
 // query runs statements as the client, each in a transaction of its own.
 func (p *postgres) query(sql string) string {
 	GinkgoHelper()
@@ -124,70 +98,6 @@ func (p *postgres) holds(members int) {
 	p.query("INSERT INTO acks VALUES (0, 0); DELETE FROM acks WHERE writer = 0")
 }
 
-// row notes what was tried.
-func (p *postgres) row(what, compared string) {
-	p.rows = append(p.rows, "| "+what+" | "+compared+" |")
-	GinkgoWriter.Printf("| %s | %s |\n", what, compared)
-}
-
-// during has the client write while something is done, until it is acknowledged writes again, and returns the writes that were acknowledged and are
-// lost, and the longest time between two that were acknowledged.
-func (p *postgres) during(do func()) (lost []write, gap time.Duration) {
-	GinkgoHelper()
-	p.startWriting()
-	do()
-	acknowledged := p.stopWriting()
-	for n := range acknowledged[1:] {
-		gap = max(gap, acknowledged[n+1].at.Sub(acknowledged[n].at))
-	}
-	return p.lost(acknowledged), gap
-}
-
-// startWriting has the client write.
-func (p *postgres) startWriting() {
-	GinkgoHelper()
-	p.query("TRUNCATE acks")
-	p.exec("rm -f /tmp/acks-* /tmp/idle-*; touch /tmp/on")
-	Eventually(p.acknowledged).ShouldNot(BeEmpty())
-}
-
-// stopWriting waits until the client is acknowledged another write, has it write no more, and returns all writes that were acknowledged.
-func (p *postgres) stopWriting() []write {
-	GinkgoHelper()
-	done := time.Now()
-	Eventually(func() bool {
-		return slices.ContainsFunc(p.acknowledged(), func(w write) bool { return w.at.After(done) })
-	}).Should(BeTrue(), "writes are acknowledged again")
-	p.exec("rm /tmp/on; until [[ $(ls /tmp/idle-* 2>/dev/null | wc -l) == 4 ]]; do sleep 0.1; done")
-	return p.acknowledged()
-}
-
-// lost returns those of the writes that the database has not. None may be there twice.
-func (p *postgres) lost(acknowledged []write) (lost []write) {
-	GinkgoHelper()
-	stored := map[string]int{}
-	for _, line := range strings.Fields(p.query("SELECT writer || ':' || number FROM acks")) {
-		stored[line]++
-	}
-	for number, times := range stored {
-		Expect(times).To(Equal(1), "write %s is there twice", number)
-	}
-	return slices.DeleteFunc(acknowledged, func(w write) bool { return stored[w.writer+":"+w.number] > 0 })
-}
-
-// acknowledged returns what the client was told to be committed, in the order of time.
-func (p *postgres) acknowledged() (out []write) {
-	for _, line := range strings.Split(try("kubectl", "exec", "client", "-n", p.ns, "--", "bash", "-c", "cat /tmp/acks-* 2>/dev/null; true"), "\n") {
-		if fields := strings.Fields(line); len(fields) == 3 {
-			if seconds, err := strconv.ParseFloat(fields[2], 64); err == nil {
-				out = append(out, write{fields[0], fields[1], time.UnixMicro(int64(seconds * 1e6))})
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b write) int { return a.at.Compare(b.at) })
-	return out
-}
-
 // plan runs a plan while the client writes: no write that was acknowledged is lost.
 func (p *postgres) plan(what string, members int, run func()) {
 	GinkgoHelper()
@@ -198,28 +108,14 @@ func (p *postgres) plan(what string, members int, run func()) {
 	GinkgoWriter.Printf("%s: no write was acknowledged for %s\n", what, gap.Round(time.Millisecond))
 }
 
-// change sets parameters, and waits for the plan that this starts.
-func (p *postgres) change(parameters ...string) {
-	GinkgoHelper()
-	args := []string{"kudo", "update", "--instance", "db", "-n", p.ns, "--wait"}
-	for _, parameter := range parameters {
-		args = append(args, "-p", parameter)
-	}
-	kubectl(args...)
-}
-
-// trigger runs a plan, and waits for it.
-func (p *postgres) trigger(plan string) {
-	GinkgoHelper()
-	kubectl("kudo", "plan", "trigger", "--name", plan, "--instance", "db", "-n", p.ns, "--wait")
-}
-
 // newPostgres installs the package with three members, and writes 10,000 rows.
 func newPostgres() *postgres {
 	GinkgoHelper()
-	p := &postgres{ns: namespace()}
+	p := &postgres{database: database{ns: namespace()}}
+	p.empty = func() { p.query("TRUNCATE acks") }
+	p.stored = func() []string { return strings.Fields(p.query("SELECT writer || ':' || number FROM acks")) }
 	install(p.ns, "db", filepath.Join(catalog, "postgres", "operator"), postgresFlags...)
-	p.connect()
+	p.connect(writerPod)
 	p.query("CREATE TABLE acks (writer int, number int)")
 	p.query("CREATE TABLE data AS SELECT id, md5(id::text) AS text FROM generate_series(1, 10000) AS id")
 	p.digest = p.content()
@@ -337,21 +233,15 @@ var _ = Describe("Package postgres", Label("catalog", "postgres"), func() {
 			p.plan("`init`", 3, func() { p.change("EXTENSIONS=[hstore]") })
 			p.plan("`backup-full`", 3, func() { p.trigger("backup-full") })
 			p.change(`PASSWORD=n'ew "1\`)
-			p.connect()
+			p.connect(writerPod)
 			p.holds(3)
 			p.row("`password`", "the rows, by the new one; 2 replicas stream")
 			p.change("PASSWORD=s'ecret")
-			p.connect()
+			p.connect(writerPod)
 		}
 		p.restore()
 		p.upgrade()
 		p.keep()
-
-		AddReportEntry("What was tried with data", strings.Join(p.rows, "\n"))
-		readme, err := os.ReadFile(filepath.Join(catalog, "postgres", "README.md"))
-		Expect(err).NotTo(HaveOccurred())
-		for _, row := range p.rows {
-			Expect(string(readme)).To(ContainSubstring(row), "the README of the package lacks a row of the table")
-		}
+		p.compareReadme("postgres")
 	})
 })

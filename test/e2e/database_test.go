@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// wholeCatalog reports whether all that the packages of the catalog do is tried, as by make catalog-e2e, or a short form.
+var wholeCatalog = os.Getenv("KUDO_CATALOG") == "all"
+
+// database is Instance db of a package that keeps data, with a client: pod client, whose four processes write numbers, each in a connection of its
+// own, while file /tmp/on exists. They note in /tmp/acks-N what was acknowledged, and in /tmp/idle-N that they do not write.
+type database struct {
+	ns string
+	// empty removes what the client has written, and stored returns it, each write as WRITER:NUMBER.
+	empty  func()
+	stored func() []string
+	// rows are those of the table of what was tried.
+	rows []string
+}
+
+// write is a transaction that a client was told to be committed.
+type write struct {
+	writer, number string
+	at             time.Time
+}
+
+// connect makes the client of a manifest anew, so that it has the password of today.
+func (d *database) connect(pod string) {
+	GinkgoHelper()
+	kubectl("delete", "pod", "client", "-n", d.ns, "--ignore-not-found")
+	apply(d.ns, pod)
+	kubectl("wait", "--for=condition=Ready", "pod/client", "-n", d.ns, "--timeout=60s")
+}
+
+// exec runs a script in the client.
+func (d *database) exec(script string) string {
+	GinkgoHelper()
+	return kubectl("exec", "client", "-n", d.ns, "--", "bash", "-euc", script)
+}
+
+// during has the client write while something is done, until it is acknowledged writes again, and returns the writes that were acknowledged and are
+// lost, and the longest time between two that were acknowledged.
+func (d *database) during(do func()) (lost []write, gap time.Duration) {
+	GinkgoHelper()
+	d.startWriting()
+	do()
+	acknowledged := d.stopWriting()
+	for n := range acknowledged[1:] {
+		gap = max(gap, acknowledged[n+1].at.Sub(acknowledged[n].at))
+	}
+	return d.lost(acknowledged), gap
+}
+
+// startWriting has the client write.
+func (d *database) startWriting() {
+	GinkgoHelper()
+	d.empty()
+	d.exec("rm -f /tmp/acks-* /tmp/idle-*; touch /tmp/on")
+	Eventually(d.acknowledged).ShouldNot(BeEmpty())
+}
+
+// stopWriting waits until the client is acknowledged another write, has it write no more, and returns all writes that were acknowledged.
+func (d *database) stopWriting() []write {
+	GinkgoHelper()
+	done := time.Now()
+	Eventually(func() bool {
+		return slices.ContainsFunc(d.acknowledged(), func(w write) bool { return w.at.After(done) })
+	}).Should(BeTrue(), "writes are acknowledged again")
+	d.exec("rm /tmp/on; until [[ $(ls /tmp/idle-* 2>/dev/null | wc -l) == 4 ]]; do sleep 0.1; done")
+	return d.acknowledged()
+}
+
+// lost returns those of the writes that the database has not. None may be there twice.
+func (d *database) lost(acknowledged []write) (lost []write) {
+	GinkgoHelper()
+	stored := map[string]int{}
+	for _, line := range d.stored() {
+		stored[line]++
+	}
+	for number, times := range stored {
+		Expect(times).To(Equal(1), "write %s is there twice", number)
+	}
+	return slices.DeleteFunc(acknowledged, func(w write) bool { return stored[w.writer+":"+w.number] > 0 })
+}
+
+// acknowledged returns what the client was told to be committed, in the order of time.
+func (d *database) acknowledged() (out []write) {
+	for _, line := range strings.Split(try("kubectl", "exec", "client", "-n", d.ns, "--", "bash", "-c", "cat /tmp/acks-* 2>/dev/null; true"), "\n") {
+		if fields := strings.Fields(line); len(fields) == 3 {
+			if seconds, err := strconv.ParseFloat(fields[2], 64); err == nil {
+				out = append(out, write{fields[0], fields[1], time.UnixMicro(int64(seconds * 1e6))})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b write) int { return a.at.Compare(b.at) })
+	return out
+}
+
+// row notes what was tried.
+func (d *database) row(what, compared string) {
+	d.rows = append(d.rows, "| "+what+" | "+compared+" |")
+	GinkgoWriter.Printf("| %s | %s |\n", what, compared)
+}
+
+// change sets parameters, and waits for the plan that this starts.
+func (d *database) change(parameters ...string) {
+	GinkgoHelper()
+	args := []string{"kudo", "update", "--instance", "db", "-n", d.ns, "--wait"}
+	for _, parameter := range parameters {
+		args = append(args, "-p", parameter)
+	}
+	kubectl(args...)
+}
+
+// trigger runs a plan, and waits for it.
+func (d *database) trigger(plan string) {
+	GinkgoHelper()
+	kubectl("kudo", "plan", "trigger", "--name", plan, "--instance", "db", "-n", d.ns, "--wait")
+}
+
+// compareReadme reports the table of what was tried, and checks that the README of the package has its rows.
+func (d *database) compareReadme(name string) {
+	GinkgoHelper()
+	AddReportEntry("What was tried with data", strings.Join(d.rows, "\n"))
+	readme, err := os.ReadFile(filepath.Join(catalog, name, "README.md"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, row := range d.rows {
+		Expect(string(readme)).To(ContainSubstring(row), "the README of the package lacks a row of the table")
+	}
+}
+
+// useStore installs the backup store by the install plan of a package, and gives it a user. It returns the flags by which an Instance uses it. The
+// OperatorVersions of the namespace go with the spec.
+func useStore(ns, name, user string) []string {
+	GinkgoHelper()
+	kubectl("kudo", "install", filepath.Join(catalog, name, "operator"), "--skip-instance", "-n", ns, "-y", "--wait",
+		"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog", "--install-parameter", "STORE_SIZE=1Gi")
+	DeferCleanup(func() {
+		kubectl("delete", "instances", "--all", "-n", ns)
+		for _, version := range strings.Fields(kubectl("get", "operatorversions", "-n", ns, "-o", "name")) {
+			kubectl("kudo", "uninstall-version", path.Base(version), "-n", ns, "--force", "--wait")
+		}
+	})
+	store := func(container string, command ...string) string {
+		return kubectl(append([]string{"exec", "deployment/backup-store", "-n", "backup-store", "-c", container, "--"}, command...)...)
+	}
+	for container, secret := range map[string]string{"append": "backup-users", "expire": "backup-expire-users"} {
+		try("kubectl", "create", "secret", "generic", secret, "-n", "backup-store")
+		line := strings.TrimSpace(store(container, "htpasswd", "-nbB", user, "of-"+container))
+		kubectl("patch", "secret", secret, "-n", "backup-store", "--type=merge", "-p", `{"stringData":{"`+user+`":"`+line+`"}}`)
+	}
+	// A node mounts a Secret that has changed a minute later, and one that is new two minutes later.
+	for container, port := range map[string]string{"append": "8000", "expire": "8001"} {
+		Eventually(func() string {
+			return try("kubectl", "exec", "deployment/backup-store", "-n", "backup-store", "-c", container, "--", "grep", "-c", "^"+user+":", "/tmp/htpasswd-"+port)
+		}).WithTimeout(2 * limit).Should(Equal("1\n"))
+	}
+	return []string{"-p", "BACKUP_USER=" + user, "-p", "BACKUP_PASSWORD=of-append", "-p", "EXPIRE_PASSWORD=of-expire", "-p", "BACKUP_KEY=battery-staple",
+		"-p", "BACKUP_CA=" + store("append", "cat", "/data/tls/ca.crt")}
+}
