@@ -17,7 +17,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 			try("kubectl", "delete", "namespaces", "imageswitch-other", "mariadb-other", "noticeboard-other", "--ignore-not-found")
 		})
 		args := []string{"kudo", "test", "--timeout", "300", "--parallel", "4"}
-		for _, name := range []string{"etcd", "guestbook", "hello", "imageswitch", "mariadb", "noticeboard", "postgres", "printshop"} {
+		for _, name := range []string{"etcd-definition", "guestbook", "hello", "imageswitch", "mariadb", "noticeboard", "postgres", "printshop"} {
 			args = append(args, filepath.Join(catalog, name, "tests"))
 		}
 		out, err := start("kubectl", args...)
@@ -61,7 +61,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		}).Should(Equal("closed on Monday\n"), "the board shows the notice")
 	})
 
-	It("keeps what was written into etcd when its members die, and when it grows", Label("etcd"), func() {
+	It("keeps what was written into etcd when its members die, and when it grows", Label("etcd-definition"), func() {
 		ns := namespace()
 		DeferCleanup(func() {
 			kubectl("delete", "instances", "--all", "-n", ns)
@@ -70,7 +70,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 				kubectl("kudo", "uninstall-version", path.Base(name), "-n", ns, "--force", "--wait")
 			}
 		})
-		install(ns, "db", filepath.Join(catalog, "etcd", "operator"))
+		install(ns, "db", filepath.Join(catalog, "etcd-definition", "operator"))
 		etcdctl := func(member string, args ...string) func() string {
 			return func() string {
 				return try("kubectl", append([]string{"exec", "db-" + member, "-n", ns, "--", "env", "ETCDCTL_API=3", "etcdctl"}, args...)...)
@@ -81,7 +81,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 		Eventually(etcdctl("0", "get", "a")).Should(Equal("a\none\n"), "the volumes have it")
 		change(ns, "SIZE=4")
 		Eventually(etcdctl("3", "get", "a")).Should(Equal("a\none\n"), "the new member has it")
-		kubectl("kudo", "upgrade", nextVersion("etcd"), "--instance", "db", "-n", ns, "--wait")
+		kubectl("kudo", "upgrade", nextVersion("etcd-definition"), "--instance", "db", "-n", ns, "--wait")
 		Expect(etcdctl("1", "get", "a")()).To(Equal("a\none\n"))
 	})
 

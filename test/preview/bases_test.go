@@ -40,11 +40,11 @@ type base struct {
 
 // catalog are the packages of the catalog, with what they need. Their pods are played, so that all become ready.
 var catalog = map[string]base{
-	"etcd":        {shared: []string{"etcd-operator", "operator.etcd.io"}},
-	"guestbook":   {},
-	"hello":       {},
-	"imageswitch": {shared: []string{"imageswitch"}},
-	"mariadb":     {shared: []string{"backup-store"}, parameters: []string{"PASSWORD=" + password, "BACKUP_PASSWORD=" + password}},
+	"etcd-definition": {shared: []string{"etcd-operator", "operator.etcd.io"}},
+	"guestbook":       {},
+	"hello":           {},
+	"imageswitch":     {shared: []string{"imageswitch"}},
+	"mariadb":         {shared: []string{"backup-store"}, parameters: []string{"PASSWORD=" + password, "BACKUP_PASSWORD=" + password}},
 	"noticeboard": {
 		shared: []string{"noticeboard"}, parameters: []string{"AUTHORS=[alice]"},
 		live: "apiVersion: noticeboard.example.com/v1\nkind: Notice\nmetadata: {name: theirs}\nspec: {text: closed on Mondays}\n",

@@ -37,12 +37,12 @@ type requirement struct {
 
 // requirements are those of all packages of the catalog, by the names of their folders.
 var requirements = map[string]requirement{
-	"etcd":        {resource: custom("operator.etcd.io/v1alpha1", "EtcdCluster", map[string]any{"size": int64(1), "version": "v3.5.21"})},
-	"guestbook":   {},
-	"hello":       {},
-	"imageswitch": {},
-	"mariadb":     {parameters: []string{"PASSWORD=correct-horse", "BACKUP_PASSWORD=battery-staple"}},
-	"noticeboard": {parameters: []string{"AUTHORS=[alice]"}, resource: custom("noticeboard.example.com/v1", "Notice", map[string]any{"text": "closed"})},
+	"etcd-definition": {resource: custom("operator.etcd.io/v1alpha1", "EtcdCluster", map[string]any{"size": int64(1), "version": "v3.5.21"})},
+	"guestbook":       {},
+	"hello":           {},
+	"imageswitch":     {},
+	"mariadb":         {parameters: []string{"PASSWORD=correct-horse", "BACKUP_PASSWORD=battery-staple"}},
+	"noticeboard":     {parameters: []string{"AUTHORS=[alice]"}, resource: custom("noticeboard.example.com/v1", "Notice", map[string]any{"text": "closed"})},
 	"postgres": {parameters: []string{"PASSWORD=correct-horse", "BACKUP_KEY=battery-staple", "IMAGE_REGISTRY=localhost/catalog",
 		"STORAGE_SIZE=1Gi"}}, // as the claim template of the StatefulSet, which may be restored before the claims
 	"printshop": {prepare: publish, resource: custom("printshop.example.com/v1", "Print", map[string]any{"text": "a poster"})},
