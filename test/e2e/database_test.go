@@ -153,12 +153,17 @@ func useStore(ns, name, user string) []string {
 	store := func(container string, command ...string) string {
 		return kubectl(append([]string{"exec", "deployment/backup-store", "-n", "backup-store", "-c", container, "--"}, command...)...)
 	}
+	made := false
 	for container, secret := range map[string]string{"append": "backup-users", "expire": "backup-expire-users"} {
-		try("kubectl", "create", "secret", "generic", secret, "-n", "backup-store")
+		made = strings.Contains(try("kubectl", "create", "secret", "generic", secret, "-n", "backup-store"), "created") || made
 		line := strings.TrimSpace(store(container, "htpasswd", "-nbB", user, "of-"+container))
 		kubectl("patch", "secret", secret, "-n", "backup-store", "--type=merge", "-p", `{"stringData":{"`+user+`":"`+line+`"}}`)
 	}
-	// A node mounts a Secret that has changed a minute later, and one that is new two minutes later.
+	// A pod that starts has a new Secret at once, one that runs some minutes later.
+	if made {
+		kubectl("delete", "pods", "-n", "backup-store", "--all")
+		kubectl("rollout", "status", "deployment/backup-store", "-n", "backup-store", "--timeout=120s")
+	}
 	for container, port := range map[string]string{"append": "8000", "expire": "8001"} {
 		Eventually(func() string {
 			return try("kubectl", "exec", "deployment/backup-store", "-n", "backup-store", "-c", container, "--", "grep", "-c", "^"+user+":", "/tmp/htpasswd-"+port)

@@ -30,6 +30,8 @@ type base struct {
 	files files
 	// parameters are those without a default, with values.
 	parameters []string
+	// installParameters are the arguments that give those of the install plan.
+	installParameters []string
 	// shared are the words in the names of what the package has in the cluster: each case has its own there.
 	shared []string
 	// tarballs are the definitions of the CRD tarball of each version of the application.
@@ -40,11 +42,18 @@ type base struct {
 
 // catalog are the packages of the catalog, with what they need. Their pods are played, so that all become ready.
 var catalog = map[string]base{
+	"etcd": {
+		shared: []string{"backup-store"}, installParameters: []string{"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog"},
+		parameters: []string{"PASSWORD=" + password, "BACKUP_USER=team", "BACKUP_PASSWORD=" + password, "BACKUP_KEY=" + password, "BACKUP_CA=c", "IMAGE_REGISTRY=localhost/catalog"},
+	},
 	"etcd-definition": {shared: []string{"etcd-operator", "operator.etcd.io"}},
 	"guestbook":       {},
 	"hello":           {},
 	"imageswitch":     {shared: []string{"imageswitch"}},
-	"mariadb":         {shared: []string{"backup-store"}, parameters: []string{"PASSWORD=" + password, "BACKUP_PASSWORD=" + password}},
+	"mariadb": {
+		shared: []string{"backup-store"}, installParameters: []string{"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog"},
+		parameters: []string{"PASSWORD=" + password, "BACKUP_USER=team", "BACKUP_PASSWORD=" + password, "BACKUP_KEY=" + password, "BACKUP_CA=c", "IMAGE_REGISTRY=localhost/catalog"},
+	},
 	"noticeboard": {
 		shared: []string{"noticeboard"}, parameters: []string{"AUTHORS=[alice]"},
 		live: "apiVersion: noticeboard.example.com/v1\nkind: Notice\nmetadata: {name: theirs}\nspec: {text: closed on Mondays}\n",

@@ -224,6 +224,7 @@ func (u upgrade) begin(t *testing.T, ns string) {
 	env.Must(t, suite.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "foreign"), Data: map[string]string{"of": "another"}}))
 	u.publish(t, ns)
 	args := append([]string{"install", u.write(t, u.files, ns), "--instance", "i", "-n", ns}, u.install...)
+	args = append(args, u.installParameters...)
 	for _, value := range u.parameters {
 		args = append(args, "-p", value)
 	}

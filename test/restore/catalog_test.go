@@ -29,6 +29,8 @@ import (
 type requirement struct {
 	// parameters are the values of those without a default.
 	parameters []string
+	// install are further arguments of the installation.
+	install []string
 	// prepare creates what must be in the namespace before the package is installed. It may be nil.
 	prepare func(t testing.TB, folder, ns string)
 	// resource is a custom resource of one of the package's kinds, which no plan makes. It may be nil.
@@ -37,12 +39,15 @@ type requirement struct {
 
 // requirements are those of all packages of the catalog, by the names of their folders.
 var requirements = map[string]requirement{
+	"etcd": {install: []string{"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog"}, parameters: []string{"PASSWORD=correct-horse",
+		"BACKUP_USER=team", "BACKUP_PASSWORD=battery-staple", "BACKUP_KEY=battery-staple", "BACKUP_CA=c", "IMAGE_REGISTRY=localhost/catalog", "STORAGE_SIZE=1Gi"}},
 	"etcd-definition": {resource: custom("operator.etcd.io/v1alpha1", "EtcdCluster", map[string]any{"size": int64(1), "version": "v3.5.21"})},
 	"guestbook":       {},
 	"hello":           {},
 	"imageswitch":     {},
-	"mariadb":         {parameters: []string{"PASSWORD=correct-horse", "BACKUP_PASSWORD=battery-staple"}},
-	"noticeboard":     {parameters: []string{"AUTHORS=[alice]"}, resource: custom("noticeboard.example.com/v1", "Notice", map[string]any{"text": "closed"})},
+	"mariadb": {install: []string{"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog"}, parameters: []string{"PASSWORD=correct-horse",
+		"BACKUP_USER=team", "BACKUP_PASSWORD=battery-staple", "BACKUP_KEY=battery-staple", "BACKUP_CA=c", "IMAGE_REGISTRY=localhost/catalog", "STORAGE_SIZE=1Gi"}},
+	"noticeboard": {parameters: []string{"AUTHORS=[alice]"}, resource: custom("noticeboard.example.com/v1", "Notice", map[string]any{"text": "closed"})},
 	"postgres": {parameters: []string{"PASSWORD=correct-horse", "BACKUP_KEY=battery-staple", "IMAGE_REGISTRY=localhost/catalog",
 		"STORAGE_SIZE=1Gi"}}, // as the claim template of the StatefulSet, which may be restored before the claims
 	"printshop": {prepare: publish, resource: custom("printshop.example.com/v1", "Print", map[string]any{"text": "a poster"})},
@@ -164,6 +169,7 @@ func (w *world) saveCatalog(t testing.TB, packages []string) {
 			need.prepare(t, folder, w.ns)
 		}
 		args := []string{"install", filepath.Join(folder, "operator"), "-n", w.ns, "--create-service-account", "-y", "--wait", "--wait-time", "180"}
+		args = append(args, need.install...)
 		for _, p := range need.parameters {
 			args = append(args, "-p", p)
 		}

@@ -24,6 +24,8 @@ type subject struct {
 	name, dir string
 	// parameters that it needs.
 	parameters map[string]string
+	// installParameters are those of the install plan.
+	installParameters map[string]string
 	// changes are parameters that are set afterwards, one after the other: they switch objects on and off.
 	changes []string
 	// outdated packages have objects that no Kubernetes of today serves: their plans fail permanently, before they write.
@@ -35,8 +37,11 @@ type subject struct {
 func subjects(t testing.TB) []subject {
 	t.Helper()
 	known := map[string]subject{
-		"guestbook":   {changes: []string{"INGRESS_ENABLED=true", "INGRESS_ENABLED=false"}},
-		"mariadb":     {parameters: map[string]string{"PASSWORD": "x", "BACKUP_PASSWORD": "y"}},
+		"etcd": {parameters: map[string]string{"PASSWORD": "x", "BACKUP_USER": "team", "BACKUP_PASSWORD": "y", "BACKUP_KEY": "z", "BACKUP_CA": "c", "IMAGE_REGISTRY": "localhost/catalog"},
+			installParameters: map[string]string{"STORE_IMAGE_REGISTRY": "localhost/catalog"}},
+		"guestbook": {changes: []string{"INGRESS_ENABLED=true", "INGRESS_ENABLED=false"}},
+		"mariadb": {parameters: map[string]string{"PASSWORD": "x", "BACKUP_USER": "team", "BACKUP_PASSWORD": "y", "BACKUP_KEY": "z", "BACKUP_CA": "c", "IMAGE_REGISTRY": "localhost/catalog"},
+			installParameters: map[string]string{"STORE_IMAGE_REGISTRY": "localhost/catalog"}},
 		"noticeboard": {parameters: map[string]string{"AUTHORS": "[alice]"}},
 		"postgres":    {parameters: map[string]string{"PASSWORD": "x", "BACKUP_KEY": "y", "IMAGE_REGISTRY": "localhost/catalog"}},
 		"printshop":   {prepare: publish},
@@ -85,6 +90,7 @@ func (s subject) versions(t testing.TB, namespace string) []*v1beta1.OperatorVer
 func (s subject) version(t testing.TB, namespace string) *v1beta1.OperatorVersion {
 	t.Helper()
 	all := s.versions(t, namespace)
+	all[len(all)-1].Spec.InstallParameters = s.installParameters
 	return all[len(all)-1]
 }
 
@@ -121,6 +127,7 @@ func deleteShared() {
 func (s subject) install(t testing.TB, namespace string) *v1beta1.OperatorVersion {
 	t.Helper()
 	all := s.versions(t, namespace)
+	all[len(all)-1].Spec.InstallParameters = s.installParameters
 	for _, version := range all {
 		if err := suite.Create(context.Background(), version); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)

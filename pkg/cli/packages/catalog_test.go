@@ -21,6 +21,7 @@ import (
 // production are the packages of the catalog for production, with values of the parameters that have no default. They store no backups, or need no
 // shared store for it.
 var production = map[string][]string{
+	"etcd":     {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_STORE=none"},
 	"mariadb":  {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_STORE=none"},
 	"postgres": {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_KEY=y"},
 }
@@ -38,6 +39,23 @@ func ofCatalog(command, name string, values ...string) []string {
 // cannot work, are refused before an object is made.
 func TestCatalogRefuses(t *testing.T) {
 	for name, cases := range map[string]map[string]struct{ plan, value, want string }{
+		"etcd": {
+			"ConfigFile":  {"configure", "SETTINGS={config-file: /data/x}", "SETTINGS: config-file cannot be set"},
+			"NewCluster":  {"configure", "SETTINGS={force-new-cluster: true}", "SETTINGS: force-new-cluster cannot be set"},
+			"Folder":      {"configure", "SETTINGS={data-dir: /tmp}", "SETTINGS: data-dir cannot be set"},
+			"NoSync":      {"configure", "SETTINGS={unsafe-no-fsync: true}", "SETTINGS: unsafe-no-fsync cannot be set"},
+			"Listen":      {"configure", "SETTINGS={listen-client-urls: 'http://0.0.0.0:1'}", "SETTINGS: listen-client-urls cannot be set"},
+			"Profiles":    {"configure", "SETTINGS={enable-pprof: true}", "SETTINGS: enable-pprof cannot be set"},
+			"Variable":    {"configure", "SETTINGS={LD_PRELOAD: /data/x}", "SETTINGS: LD_PRELOAD cannot be set"},
+			"Capitals":    {"configure", "SETTINGS={Config-File: /data/x}", "SETTINGS: Config-File cannot be set"},
+			"Quota":       {"configure", "QUOTA=1;id", "QUOTA"},
+			"BackupName":  {"backup", "BACKUP_NAME=$(id)", "BACKUP_NAME"},
+			"RestoreName": {"restore", "RESTORE_NAME=a,b", "RESTORE_NAME"},
+			"OtherTeam":   {"restore", "RESTORE_FROM=../other/x", "RESTORE_FROM"},
+			"User":        {"backup", "BACKUP_USER=other/team", "BACKUP_USER"},
+			"NoSecret":    {"deploy", "TLS=secret", "parameter TLS_SECRET is empty"},
+			"TwoMembers":  {"scale", "REPLICAS=2", "REPLICAS"},
+		},
 		"mariadb": {
 			"Root":        {"deploy", "USER=root", "USER: root is a user of the server itself"},
 			"UserCommand": {"deploy", "USER=a`; id", "USER"},
@@ -53,7 +71,7 @@ func TestCatalogRefuses(t *testing.T) {
 			"Line":        {"configure", `SETTINGS={sql_mode: "a\nplugin_load=a"}`, "SETTINGS: the value of sql_mode has a quote, a backslash or a line break"},
 			"Quote":       {"configure", `SETTINGS={sql_mode: 'a" b'}`, "SETTINGS: the value of sql_mode has a quote, a backslash or a line break"},
 			"BackupName":  {"backup", "BACKUP_NAME=$(id)", "BACKUP_NAME"},
-			"OtherUser":   {"deploy", "BACKUP_STORE=shared,BACKUP_USER=../team-b", "BACKUP_USER"},
+			"OtherUser":   {"deploy", "BACKUP_STORE=shared\nBACKUP_USER=../team-b", "BACKUP_USER"},
 			"OtherPlace":  {"restore", "RESTORE_FROM=../../team-b/x.y", "RESTORE_FROM"},
 			"NoSecret":    {"deploy", "TLS=secret", "parameter TLS_SECRET is empty"},
 			"NoKey":       {"deploy", "BACKUP_STORE=shared", "parameter BACKUP_KEY is empty"},
@@ -69,12 +87,12 @@ func TestCatalogRefuses(t *testing.T) {
 			"CommandInCapitals": {"configure", "SETTINGS={SSL_passphrase_COMMAND: id}", "SETTINGS: SSL_passphrase_COMMAND would run a command"},
 			"BackupName":        {"backup", "BACKUP_NAME=$(id)", "BACKUP_NAME"},
 			"Target":            {"restore", "RESTORE_TARGET=2026-01-01'; id", "RESTORE_TARGET"},
-			"StrictAlone":       {"deploy", "REPLICAS=1,DURABILITY=strict", "DURABILITY strict needs a second member"},
+			"StrictAlone":       {"deploy", "REPLICAS=1\nDURABILITY=strict", "DURABILITY strict needs a second member"},
 			"NoSecret":          {"deploy", "TLS=secret", "parameter TLS_SECRET is empty"},
 		},
 	} {
 		for reason, tc := range cases {
-			args := append(ofCatalog("render", name, strings.Split(tc.value, ",")...), "--plan", tc.plan)
+			args := append(ofCatalog("render", name, strings.Split(tc.value, "\n")...), "--plan", tc.plan)
 			if _, errs := commandtest.Expect(t, New, command.ExitError, "", args...); !strings.Contains(errs, tc.want) {
 				t.Errorf("%s, %s: %s", name, reason, errs)
 			}
