@@ -138,7 +138,7 @@ func newEtcd() *etcd {
 	install(e.ns, "db", etcdFolder, e.flags...)
 	e.connect(etcdClient)
 	e.exec(`for i in {001..100}; do
-		{ echo; for j in {01..100}; do echo "put data/$i-$j value-$((10#$i * 7919 + 10#$j * 104729))"; done; echo; echo; } | etcdctl txn >/dev/null
+		{ echo; for j in {01..100}; do echo "put data/$i-$j value-$((10#$i * 7919 + 10#$j * 104729))"; done; echo; echo; } | etcdctl txn --command-timeout=60s >/dev/null
 	done`)
 	e.digest = e.content()
 	Expect(e.digest).To(HavePrefix("10000 "))

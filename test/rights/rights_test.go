@@ -34,6 +34,9 @@ func TestRightsSuffice(t *testing.T) {
 			t.Parallel()
 			ns := s.namespace(t)
 			args := []string{"install", s.dir, "--instance", "i", "-n", ns, "--create-service-account", "-y"}
+			for name, value := range s.version(t, ns).Spec.InstallParameters {
+				args = append(args, "--install-parameter", name+"="+value)
+			}
 			for name, value := range s.parameters {
 				args = append(args, "-p", name+"="+value)
 			}

@@ -24,6 +24,7 @@ var production = map[string][]string{
 	"etcd":     {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_STORE=none"},
 	"mariadb":  {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_STORE=none"},
 	"postgres": {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_KEY=y"},
+	"redis":    {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_STORE=none"},
 }
 
 // ofCatalog are the arguments that run a command of package for a package of the catalog.
@@ -90,6 +91,20 @@ func TestCatalogRefuses(t *testing.T) {
 			"StrictAlone":       {"deploy", "REPLICAS=1\nDURABILITY=strict", "DURABILITY strict needs a second member"},
 			"NoSecret":          {"deploy", "TLS=secret", "parameter TLS_SECRET is empty"},
 		},
+		"redis": {
+			"Folder":      {"configure", "SETTINGS={dir: /tmp}", "SETTINGS: dir is the package's own"},
+			"Module":      {"configure", "SETTINGS={loadmodule: /tmp/a.so}", "SETTINGS: loadmodule is the package's own"},
+			"Include":     {"configure", "SETTINGS={include: /secrets/ADMIN}", "SETTINGS: include is the package's own"},
+			"Capitals":    {"configure", "SETTINGS={DIR: /tmp}", "SETTINGS: DIR is the package's own"},
+			"Line":        {"configure", `SETTINGS={maxmemory: "1mb\ndir /tmp"}`, "SETTINGS: the value of maxmemory may have"},
+			"Quote":       {"configure", `SETTINGS={save: '" dir "'}`, "SETTINGS: the value of save may have"},
+			"Name":        {"configure", `SETTINGS={"maxmemory 1mb": a}`, "SETTINGS: maxmemory 1mb is the package's own"},
+			"BackupName":  {"backup", "BACKUP_NAME=$(id)", "BACKUP_NAME"},
+			"Switchover":  {"switchover", "SWITCHOVER_TO=$(id)", "SWITCHOVER_TO"},
+			"RestoreFrom": {"restore", "RESTORE_FROM=../../other", "RESTORE_FROM"},
+			"StrictAlone": {"deploy", "REPLICAS=1\nDURABILITY=strict", "DURABILITY strict needs a second member"},
+			"NoKey":       {"deploy", "BACKUP_STORE=shared", "is empty"},
+		},
 	} {
 		for reason, tc := range cases {
 			args := append(ofCatalog("render", name, strings.Split(tc.value, "\n")...), "--plan", tc.plan)
@@ -142,7 +157,7 @@ func checkScripts(t *testing.T, name string) {
 				t.Errorf("%s has %d lines", name, n)
 			}
 			file := filepath.Join(dir, name)
-			if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "/scripts/", dir+"/")), 0o600); err != nil {
+			if err := os.WriteFile(file, []byte(strings.NewReplacer("/scripts/", dir+"/", ". /server/", ". "+dir+"/").Replace(text)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			files = append(files, file)
