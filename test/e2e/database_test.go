@@ -20,6 +20,8 @@ var wholeCatalog = os.Getenv("KUDO_CATALOG") == "all"
 // own, while file /tmp/on exists. They note in /tmp/acks-N what was acknowledged, and in /tmp/idle-N that they do not write.
 type database struct {
 	ns string
+	// client is the manifest of the client.
+	client string
 	// empty removes what the client has written, and stored returns it, each write as WRITER:NUMBER.
 	empty  func()
 	stored func() []string
@@ -33,11 +35,49 @@ type write struct {
 	at             time.Time
 }
 
-// connect makes the client of a manifest anew, so that it has the password of today.
-func (d *database) connect(pod string) {
+// clientPod returns the manifest of a client, as the Pod Security level restricted demands it. write is a command of the shell that writes $number of
+// $writer and succeeds if that was acknowledged; env are the variables that the commands of the client need, in YAML.
+func clientPod(image, write, env string) string {
+	return `
+apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec:
+  terminationGracePeriodSeconds: 0
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+  containers:
+    - name: client
+      image: localhost/catalog/` + image + `
+      securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+      command: [/bin/bash, -c]
+      args:
+        - |
+          for writer in 1 2 3 4; do
+            (
+              number=0
+              while :; do
+                if [[ ! -e /tmp/on ]]; then touch /tmp/idle-$writer; sleep 0.1; continue; fi
+                number=$((number + 1))
+                if ` + write + ` 2>/dev/null; then
+                  echo "$writer $number $EPOCHREALTIME" >>/tmp/acks-$writer
+                fi
+              done
+            ) &
+          done
+          wait
+      env:` + env + `
+      volumeMounts: [{name: ca, mountPath: /ca}]
+  volumes: [{name: ca, configMap: {name: db-ca, optional: true}}]
+`
+}
+
+// connect makes the client anew, so that it has the password of today.
+func (d *database) connect() {
 	GinkgoHelper()
 	kubectl("delete", "pod", "client", "-n", d.ns, "--ignore-not-found")
-	apply(d.ns, pod)
+	apply(d.ns, d.client)
 	kubectl("wait", "--for=condition=Ready", "pod/client", "-n", d.ns, "--timeout=60s")
 }
 
@@ -58,6 +98,16 @@ func (d *database) during(do func()) (lost []write, gap time.Duration) {
 		gap = max(gap, acknowledged[n+1].at.Sub(acknowledged[n].at))
 	}
 	return d.lost(acknowledged), gap
+}
+
+// keeps runs a plan, or causes a fault, while the client writes: no write that was acknowledged is lost, and what holds checks is as before.
+func (d *database) keeps(what, compared string, holds, run func()) {
+	GinkgoHelper()
+	lost, gap := d.during(run)
+	Expect(lost).To(BeEmpty(), "acknowledged writes that are lost: %s", what)
+	holds()
+	d.row(what, compared)
+	GinkgoWriter.Printf("%s: no write was acknowledged for %s\n", what, gap.Round(time.Millisecond))
 }
 
 // startWriting has the client write.

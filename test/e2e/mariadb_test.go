@@ -3,7 +3,6 @@ package e2e
 import (
 	"path/filepath"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -19,53 +18,19 @@ type mariadb struct {
 }
 
 // mariadbClient is the client. Each of its writes is a transaction in a connection of its own.
-const mariadbClient = `
-apiVersion: v1
-kind: Pod
-metadata: {name: client}
-spec:
-  terminationGracePeriodSeconds: 0
-  automountServiceAccountToken: false
-  containers:
-    - name: client
-      image: localhost/catalog/mariadb:10.11.19-1
-      command: [/bin/bash, -c]
-      args:
-        - |
-          cat >/tmp/client.cnf <<END
-          [client]
-          host=$HOST
-          user=$USERNAME
-          connect_timeout=3
-          ssl_ca=/ca/ca.crt
-          ssl_verify_server_cert
-          END
-          for writer in 1 2 3 4; do
-            (
-              number=0
-              while :; do
-                if [[ ! -e /tmp/on ]]; then touch /tmp/idle-$writer; sleep 0.1; continue; fi
-                number=$((number + 1))
-                if timeout 5 mariadb --defaults-file=/tmp/client.cnf "$DATABASE" -e "INSERT INTO acks VALUES ($writer, $number)" 2>/dev/null; then
-                  echo "$writer $number $EPOCHREALTIME" >>/tmp/acks-$writer
-                fi
-              done
-            ) &
-          done
-          wait
-      env:
+var mariadbClient = clientPod("mariadb:10.11.19-1", `timeout 5 `+mariadbCommand+` -e "INSERT INTO acks VALUES ($writer, $number)"`, `
         - {name: HOST, valueFrom: {secretKeyRef: {name: db-auth, key: host}}}
         - {name: USERNAME, valueFrom: {secretKeyRef: {name: db-auth, key: username}}}
         - {name: MYSQL_PWD, valueFrom: {secretKeyRef: {name: db-auth, key: password}}}
-        - {name: DATABASE, valueFrom: {secretKeyRef: {name: db-auth, key: database}}}
-      volumeMounts: [{name: ca, mountPath: /ca}]
-  volumes: [{name: ca, configMap: {name: db-ca}}]
-`
+        - {name: DATABASE, valueFrom: {secretKeyRef: {name: db-auth, key: database}}}`)
+
+// mariadbCommand is the command of the client's shell that runs statements.
+const mariadbCommand = `mariadb --no-defaults --host="$HOST" --user="$USERNAME" --connect-timeout=3 --ssl-ca=/ca/ca.crt --ssl-verify-server-cert "$DATABASE"`
 
 // query runs statements as the client.
 func (m *mariadb) query(sql string) string {
 	GinkgoHelper()
-	return strings.TrimSpace(kubectl("exec", "client", "-n", m.ns, "--", "mariadb", "--defaults-file=/tmp/client.cnf", "-BNe", sql, "app"))
+	return strings.TrimSpace(kubectl("exec", "client", "-n", m.ns, "--", "bash", "-euc", mariadbCommand+` -BNe "$0"`, sql))
 }
 
 // content is the number of the rows that were written first, and their digest.
@@ -84,11 +49,7 @@ func (m *mariadb) holds() {
 // plan runs a plan while the client writes: no write that was acknowledged is lost.
 func (m *mariadb) plan(what string, run func()) {
 	GinkgoHelper()
-	lost, gap := m.during(run)
-	Expect(lost).To(BeEmpty(), "acknowledged writes that %s has lost", what)
-	m.holds()
-	m.row(what, "the rows; every acknowledged write")
-	GinkgoWriter.Printf("%s: no write was acknowledged for %s\n", what, gap.Round(time.Millisecond))
+	m.keeps(what, "the rows; every acknowledged write", m.holds, run)
 }
 
 // newMariadb installs the package in a namespace with the Pod Security level restricted, and writes 10,000 rows.
@@ -96,7 +57,7 @@ func newMariadb() *mariadb {
 	GinkgoHelper()
 	ns := namespace()
 	kubectl("label", "namespace", ns, "pod-security.kubernetes.io/enforce=restricted")
-	m := &mariadb{database: database{ns: ns}}
+	m := &mariadb{database: database{ns: ns, client: mariadbClient}}
 	m.empty = func() { m.query("TRUNCATE acks") }
 	m.stored = func() []string { return strings.Fields(m.query("SELECT concat(writer, ':', number) FROM acks")) }
 	m.flags = append(useStore(ns, "mariadb", ns), "-p", "PASSWORD=s'ec\"re\\t", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi")
@@ -110,18 +71,11 @@ func newMariadb() *mariadb {
 	return m
 }
 
-// install installs the Instance, and connects the client, whose pod is as the namespace demands.
+// install installs the Instance, and connects the client.
 func (m *mariadb) install(flags ...string) {
 	GinkgoHelper()
 	install(m.ns, "db", filepath.Join(catalog, "mariadb", "operator"), flags...)
-	m.connect(restrict(mariadbClient))
-}
-
-// restrict gives a pod what the Pod Security level restricted demands.
-func restrict(pod string) string {
-	return strings.NewReplacer("  automountServiceAccountToken: false\n",
-		"  automountServiceAccountToken: false\n  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}\n",
-		"    - name: client\n", "    - name: client\n      securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}\n").Replace(pod)
+	m.connect()
 }
 
 // refused triggers a plan, which fails with a text and changes nothing.
@@ -201,7 +155,7 @@ func (m *mariadb) misconfigure() {
 func (m *mariadb) password() {
 	GinkgoHelper()
 	m.change("PASSWORD=it's new")
-	m.connect(restrict(mariadbClient))
+	m.connect()
 	m.holds()
 	m.row("`password`", "the rows, by the new one")
 	m.trigger("backup")

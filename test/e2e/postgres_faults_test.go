@@ -68,7 +68,7 @@ func (f fault) runWriting(p *postgres, plan string, begin func()) {
 	if f.keepsClient {
 		acknowledged = p.stopWriting()
 	} else {
-		p.connect(writerPod)
+		p.connect()
 	}
 	Expect(p.lost(acknowledged)).To(BeEmpty(), "acknowledged writes are lost: %s amid plan %s", f.what, plan)
 	p.holds(3)
@@ -104,11 +104,11 @@ var _ = Describe("Package postgres under faults", Label("catalog", "postgres"), 
 			isThere := func() string { return p.query("SELECT to_regclass('younger') IS NOT NULL") }
 			p.change("RESTORE_NAME=good")
 			f.run(p, "restore", trigger("restore"))
-			p.connect(writerPod)
+			p.connect()
 			Expect(isThere()).To(Equal("f"), "a restore while %s", f.what)
 			p.holds(3)
 			f.run(p, "restore-undo", trigger("restore-undo"))
-			p.connect(writerPod)
+			p.connect()
 			Expect(isThere()).To(Equal("t"), "the undo of a restore while %s", f.what)
 			p.holds(3)
 		})
