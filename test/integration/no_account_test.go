@@ -152,6 +152,7 @@ var _ = It("Nothing of an Instance is started without an account, but in a names
 	env.Must(t, m.Create(ctx, gen.Instance("later", ov, nil)))
 	status(t, m.await(t, ns, "later", env.PlanEnded("deploy", 1)), "deploy", v1beta1.Complete)
 	m.edit(t, settings, func() { delete(settings.Data, "default-account") })
+	m.restart(t) // One that runs may hear of the settings after the Instance.
 	later := m.await(t, ns, "later", env.PlanEnded("deploy", 1))
 	m.edit(t, later, func() { later.Spec.Parameters = map[string]string{"VALUE": "b"} })
 	m.await(t, ns, "later", ran(ns+"/worker"))
