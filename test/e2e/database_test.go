@@ -19,12 +19,29 @@ var wholeCatalog = os.Getenv("KUDO_CATALOG") == "all"
 // database is Instance db of a package that keeps data, with a client: pod client, whose four processes write numbers, each in a connection of its
 // own, while file /tmp/on exists. They note in /tmp/acks-N what was acknowledged, and in /tmp/idle-N that they do not write.
 type database struct {
-	ns string
+	// pack is the name of the package, whose Instance is in namespace ns.
+	pack, ns string
+	// flags are those of an installation on the node of the suite.
+	flags []string
 	// client is the manifest of the client.
 	client string
 	// empty removes what the client has written, and stored returns it, each write as WRITER:NUMBER.
 	empty  func()
 	stored func() []string
+	// digest is that of what was written first.
+	digest string
+	// holds checks that what was written first is as it was, that so many members have it, and that one can write.
+	holds func(members int)
+	// data names what was written first, and count says how many members have it. It is nil if there is one.
+	data  string
+	count func(members int) string
+	// findLeader returns the name of the pod that takes writes, or what is not the name of a pod.
+	findLeader func() string
+	// losesWithLeader is set if the members do not wait for one another, so that a leader that dies takes some acknowledged writes with it.
+	losesWithLeader bool
+	// addYounger writes what is younger than the backups, and hasYounger reports whether it is there.
+	addYounger func()
+	hasYounger func() bool
 	// rows are those of the table of what was tried.
 	rows []string
 }
@@ -100,13 +117,13 @@ func (d *database) during(do func()) (lost []write, gap time.Duration) {
 	return d.lost(acknowledged), gap
 }
 
-// keeps runs a plan, or causes a fault, while the client writes: no write that was acknowledged is lost, and what holds checks is as before.
-func (d *database) keeps(what, compared string, holds, run func()) {
+// plan runs a plan, or causes a fault, while the client writes: no write that was acknowledged is lost, and what was written first is as it was.
+func (d *database) plan(what string, members int, run func()) {
 	GinkgoHelper()
 	lost, gap := d.during(run)
 	Expect(lost).To(BeEmpty(), "acknowledged writes that are lost: %s", what)
-	holds()
-	d.row(what, compared)
+	d.holds(members)
+	d.row(what, d.compared(members, "every acknowledged write"))
 	GinkgoWriter.Printf("%s: no write was acknowledged for %s\n", what, gap.Round(time.Millisecond))
 }
 
@@ -161,6 +178,15 @@ func (d *database) row(what, compared string) {
 	GinkgoWriter.Printf("| %s | %s |\n", what, compared)
 }
 
+// compared says what holds compares, and what else is compared.
+func (d *database) compared(members int, others ...string) string {
+	parts := append([]string{d.data}, others...)
+	if d.count != nil {
+		parts = append(parts, d.count(members))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // change sets parameters, and waits for the plan that this starts.
 func (d *database) change(parameters ...string) {
 	GinkgoHelper()
@@ -177,11 +203,104 @@ func (d *database) trigger(plan string) {
 	kubectl("kudo", "plan", "trigger", "--name", plan, "--instance", "db", "-n", d.ns, "--wait")
 }
 
+// install installs the Instance, and connects the client.
+func (d *database) install() {
+	GinkgoHelper()
+	install(d.ns, "db", d.folder(), d.flags...)
+	d.connect()
+}
+
+// folder is that of the package.
+func (d *database) folder() string { return filepath.Join(catalog, d.pack, "operator") }
+
+// pods identifies the processes of the servers.
+func (d *database) pods() string {
+	GinkgoHelper()
+	return kubectl("get", "pods", "-n", d.ns, "-l", "app.kubernetes.io/component=server", "-o",
+		"jsonpath={range .items[*]}{.metadata.uid} {.status.containerStatuses[*].restartCount}{end}")
+}
+
+// refuse triggers a plan, which fails with a text and replaces no pod.
+func (d *database) refuse(plan, text string) {
+	GinkgoHelper()
+	before := d.pods()
+	out, err := start("kubectl", "kudo", "plan", "trigger", "--name", plan, "--instance", "db", "-n", d.ns, "--wait")
+	Expect(err).To(HaveOccurred())
+	Expect(out).To(ContainSubstring(text))
+	Expect(d.pods()).To(Equal(before))
+}
+
+// restore restores the backup named good after a loss that damage causes, and takes the restore back, after which damaged checks the loss.
+// A backup that does not exist changes nothing.
+func (d *database) restore(members int, damage, damaged func()) {
+	GinkgoHelper()
+	damage()
+	d.addYounger()
+	d.change("RESTORE_NAME=missing")
+	d.refuse("restore", "there is no backup named missing: good")
+	d.row("`restore` of a backup that does not exist", "it fails; the pods are the same")
+	d.change("RESTORE_NAME=good")
+	d.trigger("restore")
+	Expect(d.hasYounger()).To(BeFalse(), "what is younger than the backup")
+	d.holds(members)
+	d.row("`restore` of a backup by its name, after a loss", d.compared(members, "nothing younger"))
+	if !wholeCatalog {
+		return
+	}
+	d.trigger("restore-undo")
+	Expect(d.hasYounger()).To(BeTrue())
+	damaged()
+	d.row("`restore-undo`", "what was there before the restore")
+	d.trigger("restore")
+	d.holds(members)
+	d.trigger("restore-done")
+	d.holds(members)
+	d.row("`restore-done`", d.compared(members))
+}
+
+// changePassword has the client read and write by a new password, and then by the former one.
+func (d *database) changePassword(members int) {
+	GinkgoHelper()
+	for _, password := range []string{`n'ew "1\ x`, "s'ecret"} {
+		d.change("PASSWORD=" + password)
+		d.connect()
+		d.holds(members)
+	}
+	d.row("`password`", d.compared(members, "by the new one"))
+}
+
+// upgrade upgrades the package. An upgrade whose image does not exist is rolled back before.
+func (d *database) upgrade(members int) {
+	GinkgoHelper()
+	next := nextVersion(d.pack)
+	d.plan("`upgrade` to an image that does not exist, and `rollback`", members, func() {
+		kubectl("kudo", "upgrade", next, "--instance", "db", "-n", d.ns, "-p", "IMAGE_TAG=missing")
+		Eventually(func() string { return try("kubectl", "get", "pods", "-n", d.ns) }).Should(MatchRegexp("ErrImagePull|ImagePullBackOff"))
+		kubectl("kudo", "rollback", "--instance", "db", "-n", d.ns, "--wait")
+	})
+	d.plan("`upgrade`", members, func() { kubectl("kudo", "upgrade", next, "--instance", "db", "-n", d.ns, "--wait") })
+}
+
+// keep removes the Instance, of which objects stay, and makes it anew.
+func (d *database) keep(members int, names ...string) {
+	GinkgoHelper()
+	out := kubectl("kudo", "uninstall", "--instance", "db", "-n", d.ns, "--wait")
+	for n := range members {
+		names = append(names, "data-db-"+strconv.Itoa(n))
+	}
+	for _, name := range names {
+		Expect(out).To(MatchRegexp(`(?m)` + name + " stays"))
+	}
+	d.install()
+	d.holds(members)
+	d.row("uninstall, and `deploy` of the same name", d.compared(members, "what stays is printed"))
+}
+
 // compareReadme reports the table of what was tried, and checks that the README of the package has its rows.
-func (d *database) compareReadme(name string) {
+func (d *database) compareReadme() {
 	GinkgoHelper()
 	AddReportEntry("What was tried with data", strings.Join(d.rows, "\n"))
-	readme, err := os.ReadFile(filepath.Join(catalog, name, "README.md"))
+	readme, err := os.ReadFile(filepath.Join(catalog, d.pack, "README.md"))
 	Expect(err).NotTo(HaveOccurred())
 	for _, row := range d.rows {
 		Expect(string(readme)).To(ContainSubstring(row), "the README of the package lacks a row of the table")

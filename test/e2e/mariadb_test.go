@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -9,13 +8,7 @@ import (
 )
 
 // mariadb is an Instance of the package, with a client that writes to it through its Service.
-type mariadb struct {
-	database
-	// digest is that of the rows that were written first.
-	digest string
-	// flags are those of an installation.
-	flags []string
-}
+type mariadb struct{ database }
 
 // mariadbClient is the client. Each of its writes is a transaction in a connection of its own.
 var mariadbClient = clientPod("mariadb:10.11.19-1", `timeout 5 `+mariadbCommand+` -e "INSERT INTO acks VALUES ($writer, $number)"`, `
@@ -39,17 +32,11 @@ func (m *mariadb) content() string {
 	return m.query("SET group_concat_max_len = 1000000; SELECT count(*), md5(group_concat(text ORDER BY id)) FROM data")
 }
 
-// holds checks that the rows are as they were, and that one can write.
-func (m *mariadb) holds() {
+// check checks that the rows are as they were, and that one can write.
+func (m *mariadb) check(int) {
 	GinkgoHelper()
 	Expect(m.content()).To(Equal(m.digest))
 	m.query("INSERT INTO acks VALUES (0, 0); DELETE FROM acks WHERE writer = 0")
-}
-
-// plan runs a plan while the client writes: no write that was acknowledged is lost.
-func (m *mariadb) plan(what string, run func()) {
-	GinkgoHelper()
-	m.keeps(what, "the rows; every acknowledged write", m.holds, run)
 }
 
 // newMariadb installs the package in a namespace with the Pod Security level restricted, and writes 10,000 rows.
@@ -57,67 +44,30 @@ func newMariadb() *mariadb {
 	GinkgoHelper()
 	ns := namespace()
 	kubectl("label", "namespace", ns, "pod-security.kubernetes.io/enforce=restricted")
-	m := &mariadb{database: database{ns: ns, client: mariadbClient}}
+	m := &mariadb{database{pack: "mariadb", ns: ns, client: mariadbClient, data: "the rows"}}
+	m.holds, m.findLeader = m.check, func() string { return "db-0" }
 	m.empty = func() { m.query("TRUNCATE acks") }
 	m.stored = func() []string { return strings.Fields(m.query("SELECT concat(writer, ':', number) FROM acks")) }
-	m.flags = append(useStore(ns, "mariadb", ns), "-p", "PASSWORD=s'ec\"re\\t", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi")
-	m.install(m.flags...)
+	m.addYounger = func() { m.query("CREATE TABLE younger (id int)") }
+	m.hasYounger = func() bool { return strings.Contains(m.query("SHOW TABLES"), "younger") }
+	m.flags = append(useStore(ns, "mariadb", ns), "-p", "PASSWORD=s'ecret", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi")
+	m.install()
 	m.query("CREATE TABLE acks (writer int, number int); CREATE TABLE data (id int PRIMARY KEY, text char(32)); " +
 		"INSERT INTO data SELECT seq, md5(seq) FROM seq_1_to_10000")
 	m.digest = m.content()
 	Expect(m.digest).To(HavePrefix("10000\t"))
-	m.holds()
-	m.row("`deploy`", "the rows")
+	m.holds(1)
+	m.row("`deploy`", m.compared(1))
 	return m
-}
-
-// install installs the Instance, and connects the client.
-func (m *mariadb) install(flags ...string) {
-	GinkgoHelper()
-	install(m.ns, "db", filepath.Join(catalog, "mariadb", "operator"), flags...)
-	m.connect()
-}
-
-// refused triggers a plan, which fails with a text and changes nothing.
-func (m *mariadb) refused(plan, text string) {
-	GinkgoHelper()
-	const started = "jsonpath={.metadata.uid} {.status.startTime}"
-	before := kubectl("get", "pod", "db-0", "-n", m.ns, "-o", started)
-	out, err := start("kubectl", "kudo", "plan", "trigger", "--name", plan, "--instance", "db", "-n", m.ns, "--wait")
-	Expect(err).To(HaveOccurred())
-	Expect(out).To(ContainSubstring(text))
-	Expect(kubectl("get", "pod", "db-0", "-n", m.ns, "-o", started)).To(Equal(before))
-	m.holds()
-}
-
-// restore restores a backup after a loss, and takes the restore back.
-func (m *mariadb) restore() {
-	GinkgoHelper()
-	m.query("DELETE FROM data WHERE id > 5000; CREATE TABLE younger (id int)")
-	m.change("RESTORE_NAME=good")
-	m.trigger("restore")
-	m.holds()
-	Expect(m.query("SHOW TABLES")).To(Equal("acks\ndata"), "tables that are younger than the backup")
-	m.row("`restore` of a backup by its name, after a loss", "the rows; no younger table")
-	m.trigger("restore-undo")
-	Expect(m.query("SELECT count(*) FROM data; SELECT count(*) FROM younger")).To(Equal("5000\n0"))
-	m.row("`restore-undo`", "what was there before the restore")
-	m.trigger("restore")
-	m.holds()
-	m.trigger("restore-done")
-	m.change("RESTORE_NAME=missing")
-	m.refused("restore", "there is no backup named missing: good are there")
-	m.row("`restore` of a backup that never was", "it fails; the pod is the same; the rows")
 }
 
 // apart has another Instance whose names read the same if a dash joins them: each has its own backups. Without the password of a user, there are none.
 func (m *mariadb) apart() {
 	GinkgoHelper()
-	folder := filepath.Join(catalog, "mariadb", "operator")
 	other := m.ns + "-a"
 	kubectl("create", "namespace", other)
 	DeferCleanup(func() { kubectl("delete", "namespace", other, "--wait=false") })
-	out, err := start("kubectl", append([]string{"kudo", "install", folder, "--instance", "db", "-n", other, "--create-service-account", "-y", "--wait",
+	out, err := start("kubectl", append([]string{"kudo", "install", m.folder(), "--instance", "db", "-n", other, "--create-service-account", "-y", "--wait",
 		"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog", "--install-parameter", "STORE_SIZE=1Gi"}, append(m.flags, "-p", "BACKUP_PASSWORD=guessed")...)...)
 	DeferCleanup(func() {
 		kubectl("delete", "instances", "--all", "-n", other)
@@ -145,71 +95,39 @@ func (m *mariadb) misconfigure() {
 	Expect(out).To(ContainSubstring("unknown variable 'max_conections=60'"))
 	kubectl("delete", "pod", "db-0", "-n", m.ns)
 	kubectl("wait", "--for=condition=Ready", "pod/db-0", "-n", m.ns, "--timeout=120s")
-	m.holds()
+	m.holds(1)
 	Expect(m.query("SELECT @@max_connections")).To(Equal("50"))
 	m.row("`configure` with a setting that the server does not know", "it fails; the rows; the settings from before, also in a new pod")
 	m.change("SETTINGS={max_connections: 60}")
 }
 
-// password changes the user's password, and deletes backups.
-func (m *mariadb) password() {
+// expire deletes backups without a name.
+func (m *mariadb) expire() {
 	GinkgoHelper()
-	m.change("PASSWORD=it's new")
-	m.connect()
-	m.holds()
-	m.row("`password`", "the rows, by the new one")
 	m.trigger("backup")
 	m.change("BACKUP_KEEP_FULL=1")
 	m.trigger("expire")
 	m.change("RESTORE_NAME=good")
 	m.trigger("restore")
-	m.holds()
-	m.row("`expire`, and `restore` of a backup by its name", "the rows, by the new password")
-}
-
-// upgrade upgrades the package; one whose image does not exist is rolled back.
-func (m *mariadb) upgrade() {
-	GinkgoHelper()
-	next := nextVersion("mariadb")
-	if wholeCatalog {
-		m.plan("`upgrade` to an image that does not exist, and `rollback`", func() {
-			kubectl("kudo", "upgrade", next, "--instance", "db", "-n", m.ns, "-p", "IMAGE_TAG=missing")
-			Eventually(func() string { return try("kubectl", "get", "pods", "-n", m.ns) }).Should(MatchRegexp("ErrImagePull|ImagePullBackOff"))
-			kubectl("kudo", "rollback", "--instance", "db", "-n", m.ns, "--wait")
-		})
-	}
-	m.plan("`upgrade`", func() { kubectl("kudo", "upgrade", next, "--instance", "db", "-n", m.ns, "--wait") })
-}
-
-// keep removes the Instance, and makes it anew.
-func (m *mariadb) keep() {
-	GinkgoHelper()
-	out := kubectl("kudo", "uninstall", "--instance", "db", "-n", m.ns, "--wait")
-	for _, name := range []string{"data-db-0", "db-auth", "db-backup", "db-passwords"} {
-		Expect(out).To(MatchRegexp(`(?m)` + name + " stays"))
-	}
-	m.install(m.flags...)
-	m.holds()
-	m.row("uninstall, and `deploy` of the same name", "what stays is printed; the rows")
+	m.holds(1)
+	m.row("`expire`, and `restore` of a backup by its name", m.compared(1))
 }
 
 var _ = Describe("Package mariadb", Label("catalog", "mariadb"), func() {
 	It("D1, D2, D3, K24, K28, K29: keeps every acknowledged write through its plans", func() {
 		m := newMariadb()
-		m.plan("the pod is deleted by force", func() {
-			kubectl("delete", "pod", "db-0", "-n", m.ns, "--force", "--grace-period=0")
-			kubectl("wait", "--for=condition=Ready", "pod/db-0", "-n", m.ns, "--timeout=120s")
-		})
-		m.plan("`backup`", func() { m.change("BACKUP_NAME=good") })
-		m.plan("`configure`", func() { m.change("SETTINGS={max_connections: 50}") })
-		m.misconfigure()
-		m.restore()
+		m.disturbWriting(leaderDeleted, "backup", 1, m.update("BACKUP_NAME=good"))
+		m.restore(1, func() { m.query("DELETE FROM data WHERE id > 5000") }, func() { Expect(m.content()).To(HavePrefix("5000\t")) })
 		if wholeCatalog {
+			m.plan("`configure`", 1, func() { m.change("SETTINGS={max_connections: 50}") })
+			m.misconfigure()
 			m.apart()
-			m.password()
+			m.changePassword(1)
+			m.expire()
+			m.upgrade(1)
+			m.keep(1, "db-auth", "db-backup", "db-passwords")
+			m.failOver(1)
 		}
-		m.upgrade()
-		m.keep()
-		m.compareReadme("mariadb")
+		m.compareReadme()
 	})
 })

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,12 +13,23 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// neighbor is one of several Instances of package postgres.
-type neighbor struct{ ns, name string }
+// neighbor is one of several Instances of a package.
+type neighbor struct{ pack, ns, name string }
 
-// sql runs statements as the superuser in its only member, and returns what is printed, with the error if there is one.
-func (n neighbor) sql(statements string) string {
-	return strings.TrimSpace(try("kubectl", "exec", n.name+"-0", "-n", n.ns, "-c", "postgres", "--", "psql", "-U", "postgres", "-qAtc", statements))
+// noteScripts are the scripts by which a server notes a name among its data, and prints all that it has noted, a line each, by the names of the packages.
+var noteScripts = map[string]string{
+	"etcd":    `. /scripts/lib.sh; at 0 put "notes/$RANDOM$RANDOM" "$0" >/dev/null; at 0 get --prefix notes/ --print-value-only`,
+	"mariadb": `mariadb --defaults-file=/config/server.cnf app -BNe "CREATE TABLE IF NOT EXISTS notes (name text); INSERT INTO notes VALUES ('$0'); SELECT name FROM notes"`,
+	"postgres": `psql -U postgres -qAtc "SET client_min_messages = warning; CREATE TABLE IF NOT EXISTS notes (name text)" -c "INSERT INTO notes VALUES ('$0')" ` +
+		`-c "SELECT name FROM notes"`,
+	"redis": `. /server/lib.sh; redis 0 rpush notes "$0" >/dev/null; redis 0 lrange notes 0 -1`,
+}
+
+// note has the server note the name of the Instance, for the time that is given: the server has noted that name so often, and no other.
+func (n neighbor) note(times int) {
+	name := n.ns + "/" + n.name
+	noted := try("kubectl", "exec", n.name+"-0", "-n", n.ns, "-c", n.pack, "--", "bash", "-euc", noteScripts[n.pack], name)
+	Expect(strings.Fields(noted)).To(Equal(slices.Repeat([]string{name}, times)))
 }
 
 // uninstall deletes the Instance, and returns the names of what stays, and the command that deletes it, as they are printed.
@@ -58,47 +70,61 @@ func all(neighbors []neighbor, do func(n neighbor)) {
 	group.Wait()
 }
 
-var _ = Describe("Ten Instances of package postgres side by side", Label("catalog", "postgres"), func() {
+// sideBySide makes ten Instances of a package in three namespaces, and deletes five of them, and then the others.
+func sideBySide(pack string) {
+	GinkgoHelper()
+	var neighbors []neighbor
+	flags, small := map[string][]string{}, slices.Clone(smallFlags)
+	if pack != "mariadb" {
+		small = append(small, "-p", "REPLICAS=1")
+	}
+	for range 3 {
+		ns := namespace()
+		if pack != "postgres" {
+			flags[ns] = useStore(ns, pack, ns)
+		}
+		for n := range 4 {
+			neighbors = append(neighbors, neighbor{pack, ns, fmt.Sprintf("db%d", n)})
+		}
+	}
+	neighbors = neighbors[:10]
+	all(neighbors, func(n neighbor) {
+		install(n.ns, n.name, filepath.Join(catalog, pack, "operator"), slices.Concat(small, flags[n.ns])...)
+	})
+	all(neighbors, func(n neighbor) { n.note(1) })
+
+	remedies := sync.Map{}
+	uninstall := func(n neighbor) {
+		stays, remedy := n.uninstall()
+		Expect(stays).NotTo(BeEmpty(), "what stays of %v is printed", n)
+		Eventually(n.objects).Should(Equal(stays), "what stays of %v", n)
+		remedies.Store(n, remedy)
+	}
+	gone, others := neighbors[:5], neighbors[5:]
+	all(gone, uninstall)
+	all(others, func(n neighbor) { n.note(2) })
+	all(others, uninstall)
+	for _, n := range neighbors {
+		remedy, _ := remedies.Load(n)
+		kubectl(strings.Fields(strings.TrimPrefix(remedy.(string), "kubectl "))...)
+		Eventually(n.objects).Should(BeEmpty(), "what is left of %v", n)
+	}
+	for _, ns := range []string{neighbors[0].ns, neighbors[4].ns, neighbors[8].ns} {
+		for _, kind := range []string{"clusterroles", "clusterrolebindings"} {
+			Eventually(func() string { return try("kubectl", "get", kind, "-o", "yaml") }).ShouldNot(ContainSubstring(ns), "%s of namespace %s", kind, ns)
+		}
+	}
+}
+
+// smallFlags are those of an installation of one server, of which ten fit on the node.
+var smallFlags = []string{"-p", "PASSWORD=s'ecret", "-p", "BACKUP_KEY=battery-staple", "-p", "IMAGE_REGISTRY=localhost/catalog",
+	"-p", "STORAGE_SIZE=1Gi", "-p", "CPU=20m", "-p", "MEMORY=256Mi"}
+
+var _ = Describe("Ten Instances of a package side by side", Label("catalog"), func() {
 	if !wholeCatalog {
 		return
 	}
-	It("K28: leave what is to be kept when they go, and the others alone", func() {
-		var neighbors []neighbor
-		for range 3 {
-			ns := namespace()
-			for n := range 4 {
-				neighbors = append(neighbors, neighbor{ns, fmt.Sprintf("db%d", n)})
-			}
-		}
-		neighbors = neighbors[:10]
-		flags := append(slices.Clone(postgresFlags), "-p", "REPLICAS=1", "-p", "CPU=20m", "-p", "MEMORY=256Mi")
-		all(neighbors, func(n neighbor) { install(n.ns, n.name, filepath.Join(catalog, "postgres", "operator"), flags...) })
-		write := func(n neighbor, times int) {
-			Expect(n.sql("SET client_min_messages = warning; CREATE TABLE IF NOT EXISTS mine (name text); INSERT INTO mine VALUES ('" + n.ns + "/" + n.name + "')")).To(BeEmpty())
-			Expect(n.sql("SELECT count(*), min(name), max(name) FROM mine")).To(Equal(fmt.Sprintf("%d|%[2]s/%[3]s|%[2]s/%[3]s", times, n.ns, n.name)))
-		}
-		all(neighbors, func(n neighbor) { write(n, 1) })
-
-		remedies := sync.Map{}
-		uninstall := func(n neighbor) {
-			stays, remedy := n.uninstall()
-			Expect(stays).NotTo(BeEmpty(), "what stays of %v is printed", n)
-			Eventually(n.objects).Should(Equal(stays), "what stays of %v", n)
-			remedies.Store(n, remedy)
-		}
-		gone, others := neighbors[:5], neighbors[5:]
-		all(gone, uninstall)
-		all(others, func(n neighbor) { write(n, 2) })
-		all(others, uninstall)
-		for _, n := range neighbors {
-			remedy, _ := remedies.Load(n)
-			kubectl(strings.Fields(strings.TrimPrefix(remedy.(string), "kubectl "))...)
-			Eventually(n.objects).Should(BeEmpty(), "what is left of %v", n)
-		}
-		for _, ns := range []string{neighbors[0].ns, neighbors[4].ns, neighbors[8].ns} {
-			for _, kind := range []string{"clusterroles", "clusterrolebindings"} {
-				Eventually(func() string { return try("kubectl", "get", kind, "-o", "yaml") }).ShouldNot(ContainSubstring(ns), "%s of namespace %s", kind, ns)
-			}
-		}
-	})
+	for _, pack := range slices.Sorted(maps.Keys(noteScripts)) {
+		It("K28: leave what is to be kept when they go, and the others alone: "+pack, Label(pack), func() { sideBySide(pack) })
+	}
 })

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// volumeClass is a class whose volumes have a size, and can grow.
+type volumeClass struct{ name string }
+
+// newVolumeClass makes a class, which goes with the spec.
+func newVolumeClass(name string) volumeClass {
+	GinkgoHelper()
+	apply("default", `
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: `+name+`}
+provisioner: kubernetes.io/no-provisioner
+allowVolumeExpansion: true
+`)
+	DeferCleanup(func() { kubectl("delete", "persistentvolumes,storageclasses", "-l", "class="+name, "--wait=false") })
+	kubectl("label", "storageclass", name, "class="+name)
+	return volumeClass{name}
+}
+
+// volume makes a volume of so many MiB for a claim. It is a file system in memory, which the node alone mounts.
+func (c volumeClass) volume(ns, claim string, size int) {
+	GinkgoHelper()
+	folder := GinkgoT().TempDir()
+	onNode("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", size), "tmpfs", folder)
+	name := c.name + "-" + claim
+	apply("default", fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: %[1]s, labels: {class: %[2]s}, annotations: {folder: %[3]s}}
+spec:
+  capacity: {storage: %[4]dMi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: %[2]s
+  claimRef: {namespace: %[5]s, name: %[6]s}
+  local: {path: %[3]s}
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/os, operator: In, values: [linux]}]}]}}
+`, name, c.name, folder, size, ns, claim))
+}
+
+// grow grows the volume of a claim to what the claim requests, as the driver of a class does.
+func (c volumeClass) grow(ns, claim string, size int) {
+	GinkgoHelper()
+	wanted := strconv.Itoa(size) + "Mi"
+	Eventually(func() string {
+		return try("kubectl", "get", "pvc", claim, "-n", ns, "-o", "jsonpath={.spec.resources.requests.storage}")
+	}).Should(Equal(wanted))
+	name := c.name + "-" + claim
+	folder := kubectl("get", "pv", name, "-o", "jsonpath={.metadata.annotations.folder}")
+	onNode("mount", "-o", fmt.Sprintf("remount,size=%dm", size), folder)
+	capacity := `{"capacity":{"storage":"` + wanted + `"}}`
+	kubectl("patch", "pv", name, "--type=merge", "-p", `{"spec":`+capacity+`}`)
+	kubectl("patch", "pvc", claim, "-n", ns, "--subresource=status", "--type=merge", "-p", `{"status":`+capacity+`}`)
+}
+
+// onNode runs a command among the mounts of the node.
+func onNode(command ...string) {
+	GinkgoHelper()
+	args := append([]string{"-m", "-t", strconv.Itoa(processOf("containerd\x00", state))}, command...)
+	out, err := startWith(nil, "", "/usr/bin/nsenter", args...)
+	Expect(err).NotTo(HaveOccurred(), "%s: %s", strings.Join(command, " "), out)
+}
+
+var _ = Describe("Package postgres on full volumes", Label("catalog", "postgres"), func() {
+	if !wholeCatalog {
+		return
+	}
+	It("G4, K12, K27: undoes an upgrade, and goes on when the volumes have grown", func() {
+		ns := namespace()
+		class := newVolumeClass(ns)
+		class.volume(ns, "data-db-0", 400)
+		class.volume(ns, "db-repository", 200)
+		p := installPostgres(ns, 1, []string{"-p", "PASSWORD=s'ecret", "-p", "BACKUP_KEY=battery-staple", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "REPLICAS=1",
+			"-p", "STORAGE_CLASS=" + class.name, "-p", "STORAGE_SIZE=400Mi", "-p", "BACKUP_SIZE=200Mi"})
+		full := func(pod string, folder string) {
+			out := try("kubectl", "exec", pod, "-n", ns, "--", "bash", "-c", "head -c 1G /dev/zero >"+folder+"/filler")
+			Expect(out).To(ContainSubstring("No space left on device"))
+		}
+
+		By("the repository is full: the upgrade cannot make its backup, and its rollback goes on when the repository has grown")
+		full("deployment/db-repository", "/repository")
+		out, err := start("kubectl", "kudo", "upgrade", nextVersion("postgres"), "--instance", "db", "-n", ns, "--wait")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("No space left on device"))
+		p.holds(1)
+		p.update("BACKUP_SIZE=400Mi")()
+		class.grow(ns, "db-repository", 400)
+		kubectl("kudo", "rollback", "--instance", "db", "-n", ns, "--wait")
+		p.holds(1)
+
+		By("the volume of the server is full: it takes no writes, and the volume grows")
+		full("db-0", "/data")
+		Eventually(func() string {
+			return try("kubectl", "exec", "client", "-n", ns, "--", "psql", "-qAtc", "CREATE TABLE more AS SELECT generate_series(1, 1000000)")
+		}).
+			Should(ContainSubstring("No space left on device"))
+		p.update("STORAGE_SIZE=800Mi")()
+		class.grow(ns, "data-db-0", 800)
+		Eventually(p.lastRun).WithArguments("grow").Should(HaveSuffix(" COMPLETE"))
+		p.holds(1)
+	})
+})
