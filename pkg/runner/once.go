@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,6 +58,39 @@ func (r *Runner) findMade(ctx context.Context, w *PreparedTask) (bool, error) {
 	}
 	return false, &apply.FatalError{Err: fmt.Errorf("task %q makes its objects once: %s exists, but %s does not: restore it, or delete the "+
 		"others to have all of them made anew", w.Name, existing[0].ID, strings.Join(absent, ", "))}
+}
+
+// isPiped reports whether this step of the run has made all artifacts of a Pipe task and has deleted the pod, as when the manager has
+// died before the status said that the task is done. If so, it adds the artifacts to the effects of the task.
+func (w *PreparedTask) isPiped(ctx context.Context, mirror apply.View) (bool, error) {
+	writer, ok := w.writer.(*instanceWriter)
+	if !ok || w.piping.once {
+		return false, nil
+	}
+	pod, v := w.piping.pod, w.piping.variables
+	pod.SetNamespace(w.run.Subject.Namespace)
+	mirror.Watch(ctx, pod.GroupVersionKind())
+	if live, _ := mirror.Get(apply.IDOf(pod)); live != nil {
+		return false, nil
+	}
+	written := make([]apply.Change, len(w.piping.pipes))
+	for i, pipe := range slices.Backward(w.piping.pipes) { // the first is written first
+		live, err := writer.engine.Live(ctx, artifactID(pipe, w.run.Subject.Namespace, w.piping.names[i]))
+		if err != nil || live == nil {
+			return false, err
+		}
+		annotations := live.GetAnnotations()
+		if annotations[v1beta1.PlanUIDAnnotation] != string(w.run.UID) || annotations[v1beta1.PlanAnnotation] != v.PlanName ||
+			annotations[v1beta1.PhaseAnnotation] != v.PhaseName || annotations[v1beta1.StepAnnotation] != v.StepName {
+			return false, nil
+		}
+		if written[i], err = writer.engine.Existing(ctx, apply.IDOf(live), writer.options); err != nil {
+			return false, err
+		}
+	}
+	w.effects.Written = append(w.effects.Written, written...)
+	w.effects.Deleted = append(w.effects.Deleted, apply.IDOf(pod))
+	return true, nil
 }
 
 // hasFile reports whether an artifact has the key of its file. The keys of an envFile are not known.

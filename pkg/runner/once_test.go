@@ -113,6 +113,40 @@ func TestPrepareMade(t *testing.T) {
 	}
 }
 
+// TestIsPiped is G2: a Pipe task whose manager has died after it had deleted the pod is done, and makes nothing anew.
+func TestIsPiped(t *testing.T) {
+	meta := func(name, run, step string) metav1.ObjectMeta {
+		m := objectMeta(name, run)
+		m.Annotations[v1beta1.PlanAnnotation], m.Annotations[v1beta1.PhaseAnnotation], m.Annotations[v1beta1.StepAnnotation] = "deploy", "p", step
+		return m
+	}
+	secret := func(run, step string) client.Object { return &corev1.Secret{ObjectMeta: meta("i-key", run, step)} }
+	page := func(run, step string) client.Object { return &corev1.ConfigMap{ObjectMeta: meta("i-page", run, step)} }
+	for _, tc := range []struct {
+		reason  string
+		objects []client.Object
+		piped   bool
+	}{
+		{"the step begins", nil, false},
+		{"it has written everything", []client.Object{secret("this-run", "s"), page("this-run", "s")}, true},
+		{"it was interrupted between two writes", []client.Object{secret("this-run", "s")}, false},
+		{"an earlier run has written one", []client.Object{secret("earlier", "s"), page("this-run", "s")}, false},
+		{"another step has written them", []client.Object{secret("this-run", "t"), page("this-run", "t")}, false},
+		{"its pod is there", []client.Object{secret("this-run", "s"), page("this-run", "s"), &corev1.Pod{ObjectMeta: meta("i.deploy.p.s.t.pipepod", "this-run", "s")}}, false},
+	} {
+		r, w := newOnceTask(t, tc.objects...)
+		w.piping.once = false
+		w.piping.variables = render.Variables{Name: "i", PlanName: "deploy", PhaseName: "p", StepName: "s"}
+		piped, err := w.isPiped(t.Context(), r.mirror)
+		if piped != tc.piped || err != nil {
+			t.Errorf("%s: piped %t: %v", tc.reason, piped, err)
+		}
+		if written := len(w.effects.Written); written != 0 && !tc.piped || tc.piped && written != 2 {
+			t.Errorf("%s: %d objects go into the inventory", tc.reason, written)
+		}
+	}
+}
+
 // TestMadeNeedsNoImage is G2: objects that exist, as those of a restored Instance, need neither an image of Pipe tasks nor a pod.
 func TestMadeNeedsNoImage(t *testing.T) {
 	made := []client.Object{

@@ -92,6 +92,11 @@ func (r *Runner) preparePipe(ctx context.Context, run *Run, w *PreparedTask, t t
 		return w.failed(err)
 	}
 	w.templates = []string{t.Pod}
+	if piped, err := w.isPiped(ctx, r.mirror); err != nil {
+		return w.failed(err)
+	} else if piped {
+		return w.decide(plans.Done, "")
+	}
 	return r.prepareObjects(ctx, w, []*unstructured.Unstructured{w.piping.pod}, v)
 }
 
