@@ -121,6 +121,7 @@ var _ = Describe("Package mariadb", Label("catalog", "mariadb"), func() {
 		if wholeCatalog {
 			m.plan("`configure`", 1, func() { m.change("SETTINGS={max_connections: 50}") })
 			m.misconfigure()
+			m.plan("`certificates`", 1, func() { m.trigger("certificates") })
 			m.apart()
 			m.changePassword(1)
 			m.expire()

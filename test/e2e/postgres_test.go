@@ -137,6 +137,7 @@ var _ = Describe("Package postgres", Label("catalog", "postgres"), func() {
 			Expect(p.query("SHOW max_connections")).To(Equal("50"))
 			p.plan("`scale` to one", 1, func() { p.change("REPLICAS=1") })
 			p.plan("`scale` to three", 3, func() { p.change("REPLICAS=3") })
+			p.plan("`certificates`", 3, func() { p.trigger("certificates") })
 			p.plan("`init`", 3, func() { p.change("EXTENSIONS=[hstore]") })
 			p.plan("`backup-full`", 3, func() { p.trigger("backup-full") })
 			p.changePassword(3)
