@@ -48,7 +48,7 @@ func newMariadb() *mariadb {
 	m.holds, m.findLeader = m.check, func() string { return "db-0" }
 	m.empty = func() { m.query("TRUNCATE acks") }
 	m.stored = func() []string { return strings.Fields(m.query("SELECT concat(writer, ':', number) FROM acks")) }
-	m.addYounger = func() { m.query("CREATE TABLE younger (id int)") }
+	m.addYounger = func() { m.query("CREATE TABLE IF NOT EXISTS younger (id int)") }
 	m.hasYounger = func() bool { return strings.Contains(m.query("SHOW TABLES"), "younger") }
 	m.flags = append(useStore(ns, "mariadb", ns), "-p", "PASSWORD=s'ecret", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi")
 	m.install()

@@ -71,7 +71,7 @@ func installPostgres(ns string, members int, flags []string) *postgres {
 	p.holds, p.findLeader = p.check, p.leader
 	p.empty = func() { p.query("TRUNCATE acks") }
 	p.stored = func() []string { return strings.Fields(p.query("SELECT writer || ':' || number FROM acks")) }
-	p.addYounger = func() { p.query("CREATE TABLE younger (id int)") }
+	p.addYounger = func() { p.query("CREATE TABLE IF NOT EXISTS younger (id int)") }
 	p.hasYounger = func() bool { return p.query("SELECT to_regclass('younger') IS NOT NULL") == "t" }
 	p.install()
 	p.query("CREATE TABLE acks (writer int, number int)")

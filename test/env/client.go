@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -49,6 +51,18 @@ func (e *Env) Connect() (*Cluster, error) {
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	return &Cluster{c, config}, err
+}
+
+// Minor returns the minor version of the API server, such as 36.
+func (c *Cluster) Minor(t testing.TB) int {
+	t.Helper()
+	asked, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	Must(t, err)
+	version, err := asked.ServerVersion()
+	Must(t, err)
+	minor, err := strconv.Atoi(version.Minor)
+	Must(t, err)
+	return minor
 }
 
 // Namespace creates a namespace with a generated name, in which plans run as ServiceAccount kudo: with all rights on what is

@@ -72,12 +72,15 @@ var _ = It("An OperatorVersion from before the rule on installPlan can be labele
 		}
 		return ""
 	})
-	env.Eventually(t, "the reason in the status", func() string {
-		if got := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "web").Status.AggregatedStatus; !strings.Contains(got.Message, "setup") {
-			return fmt.Sprintf("%+v", got)
-		}
-		return ""
-	})
+	// Before 1.33, the API server also refuses a status beside a field that was there before the rule.
+	if suite.Minor(t) >= 33 {
+		env.Eventually(t, "the reason in the status", func() string {
+			if got := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "web").Status.AggregatedStatus; !strings.Contains(got.Message, "setup") {
+				return fmt.Sprintf("%+v", got)
+			}
+			return ""
+		})
+	}
 	edit(t, ov, func(ov *v1beta1.OperatorVersion) { ov.Labels = map[string]string{"a": "b"} })
 	edit(t, ov, func(ov *v1beta1.OperatorVersion) { ov.Spec.InstallPlan = "" })
 	env.Must(t, suite.Delete(ctx, ov))
