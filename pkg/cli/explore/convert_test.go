@@ -27,6 +27,44 @@ func TestConvertConfigs(t *testing.T) {
 	commandtest.Expect(t, New, command.ExitUsage, "", "explore", "convert", "a", "b")
 }
 
+// TestConvertToKarmada (C20, C21) has Configs that become customizations, and some that do not.
+func TestConvertToKarmada(t *testing.T) {
+	const body = "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: c}\nspec: {explorations: [{apiVersion: g/v1, kind: K, %s}]}\n"
+	config := func(rule string) string { return strings.Replace(body, "%s", rule, 1) }
+	for name, tc := range map[string]struct {
+		reason, input string
+		args          []string
+		code          int
+		out, errs     string
+	}{
+		"Script":  {"a script", config("healthLua: return true"), nil, 0, "      luaScript: |\n        function InterpretHealth(observedObj)\n        return true\n        end\n", ""},
+		"Two":     {"two Configs", healthConfig("a", "K") + "---\n" + healthConfig("b", "L"), nil, 0, "---\napiVersion: config.karmada.io/v1alpha1\n", ""},
+		"Packing": {"an operation that Karmada has not", config("packingLua: return desiredObj, healthLua: return true"), nil, 0, "healthInterpretation", "Warning: Config/c: spec.explorations[0].packingLua is left out"},
+		"Strict":  {"the same with --strict", config("packingLua: return desiredObj, healthLua: return true"), []string{"--strict"}, command.ExitError, "", "found 1 parts of Configs that Karmada has not"},
+		"Nothing": {"no script at all", config("health: {field: '{.status.phase}', healthy: [Done]}"), nil, 0, "", "spec.explorations[0].health is left out"},
+		"Invalid": {"a Config that is not valid", config("healthLua: return ("), nil, command.ExitError, "", "invalid Config/c: spec.explorations[0].healthLua: "},
+		"Other":   {"what is no Config", "apiVersion: v1\nkind: Secret\n", nil, command.ExitError, "", `kind "Secret": want a Config`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs := commandtest.Expect(t, New, tc.code, tc.input, append([]string{"explore", "convert", "--to", "karmada", "-"}, tc.args...)...)
+			if !strings.Contains(out, tc.out) || !strings.Contains(errs, tc.errs) || tc.out == "" && out != "" {
+				t.Errorf("%s:\n%s%s", tc.reason, out, errs)
+			}
+		})
+	}
+}
+
+// TestConvertLibrary (C20) converts the rules that come with kudo, and reads them again.
+func TestConvertLibrary(t *testing.T) {
+	out, errs := commandtest.Expect(t, New, 0, "", "explore", "convert", "--library", "--to", "karmada", "--strict")
+	if errs != "" || strings.Count(out, "kind: ResourceInterpreterCustomization\n") < 30 {
+		t.Errorf("the rules: %s%s", errs, out)
+	}
+	again, _ := commandtest.Expect(t, New, 0, out, "explore", "convert", "-")
+	commandtest.Expect(t, New, 0, again, "explore", "check", "-f", "-")
+	commandtest.Expect(t, New, command.ExitUsage, "", "explore", "convert", "--library", "a")
+}
+
 // TestLinksOfCases: links in a tree of others do not lead outside of it.
 func TestLinksOfCases(t *testing.T) {
 	t.Chdir(t.TempDir())

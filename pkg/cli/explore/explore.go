@@ -225,32 +225,3 @@ func (o *checkOptions) fail(message string) {
 	o.env.Printf("%s", message)
 	o.found++
 }
-
-func newConvert(env *command.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:   "convert FILE",
-		Short: "Turn ResourceInterpreterCustomizations into Configs",
-		Long: `Turn the ResourceInterpreterCustomizations of a file (- for standard input), as Karmada has them, into Configs on
-standard output. Scripts are taken over as they are.`,
-		Args: command.ExactArgs(1, "one file"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			configs, err := readConfigs(env, args)
-			if err != nil {
-				return err
-			}
-			for i := range configs {
-				text, err := configText(&configs[i])
-				if err != nil {
-					return err
-				}
-				if i > 0 {
-					env.Printf("---")
-				}
-				if err := env.Print(text); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-}

@@ -2,14 +2,12 @@ package cases
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/operators/yamldoc"
+	"kudo.dev/kudo/pkg/explore/karmada"
 )
 
 // NotConfigError says that a file holds objects of another kind than Config.
@@ -52,8 +50,8 @@ func ReadConfigs(file string, text []byte) (configs []v1alpha1.Config, warnings 
 		switch {
 		case kind == "Config" && apiVersion == v1alpha1.GroupVersion.String():
 			err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, &c, true)
-		case kind == "ResourceInterpreterCustomization":
-			c, more, err = Convert(fields)
+		case kind == karmada.Kind:
+			c, more, err = karmada.ToConfig(fields)
 		default:
 			return nil, nil, &NotConfigError{Place: place, Kind: kind}
 		}
@@ -66,51 +64,4 @@ func ReadConfigs(file string, text []byte) (configs []v1alpha1.Config, warnings 
 		configs = append(configs, c)
 	}
 	return configs, warnings, nil
-}
-
-// Convert turns a ResourceInterpreterCustomization into a Config. It warns of scripts that kudo has no operation for.
-//
-// Source: https://karmada.io/docs/userguide/globalview/customizing-resource-interpreter/
-func Convert(fields map[string]any) (v1alpha1.Config, []string, error) {
-	c := v1alpha1.Config{}
-	c.APIVersion, c.Kind = v1alpha1.GroupVersion.String(), "Config"
-	metadata, _ := fields["metadata"].(map[string]any)
-	c.Name, _ = metadata["name"].(string)
-	if c.Name == "" {
-		return c, nil, fmt.Errorf("metadata.name is missing")
-	}
-	spec, _ := fields["spec"].(map[string]any)
-	target, _ := spec["target"].(map[string]any)
-	e := v1alpha1.Exploration{}
-	e.APIVersion, _ = target["apiVersion"].(string)
-	e.Kind, _ = target["kind"].(string)
-	if e.APIVersion == "" || e.Kind == "" {
-		return c, nil, fmt.Errorf("spec.target must have apiVersion and kind")
-	}
-	customizations, ok := spec["customizations"].(map[string]any)
-	if !ok {
-		return c, nil, fmt.Errorf("spec.customizations is missing")
-	}
-	slots := map[string]*string{
-		"retention": &e.RetainingLua, "replicaResource": &e.ReplicaLua, "componentResource": &e.ComponentsLua,
-		"replicaRevision":  &e.ReplicaRevisingLua,
-		"statusReflection": &e.StatusLua, "statusAggregation": &e.StatusAggregatingLua,
-		"healthInterpretation": &e.HealthLua, "dependencyInterpretation": &e.DependenciesLua,
-	}
-	var warnings []string
-	for _, name := range slices.Sorted(maps.Keys(customizations)) {
-		rule, _ := customizations[name].(map[string]any)
-		script, isText := rule["luaScript"].(string)
-		slot := slots[name]
-		switch {
-		case slot == nil:
-			warnings = append(warnings, fmt.Sprintf("spec.customizations.%s is left out: kudo has no such operation", name))
-		case !isText:
-			return c, nil, fmt.Errorf("spec.customizations.%s.luaScript must be a text", name)
-		case strings.TrimSpace(script) != "":
-			*slot = script
-		}
-	}
-	c.Spec.Explorations = []v1alpha1.Exploration{e}
-	return c, warnings, nil
 }

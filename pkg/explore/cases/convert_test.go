@@ -54,49 +54,6 @@ func TestReadConfigErrors(t *testing.T) {
 	}
 }
 
-// TestConvertScripts converts each script of a customization to the field of its operation.
-func TestConvertScripts(t *testing.T) {
-	customizations := map[string]any{"unknown": map[string]any{"luaScript": "u"}, "another": 5}
-	for _, name := range []string{
-		"retention", "replicaResource", "replicaRevision", "statusReflection", "statusAggregation",
-		"healthInterpretation", "dependencyInterpretation",
-	} {
-		customizations[name] = map[string]any{"luaScript": name}
-	}
-	c, warnings, err := Convert(map[string]any{"metadata": map[string]any{"name": "n"}, "spec": map[string]any{
-		"target": map[string]any{"apiVersion": "v1", "kind": "X"}, "customizations": customizations,
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := c.Spec.Explorations[0]
-	got := []string{
-		e.RetainingLua, e.ReplicaLua, e.ReplicaRevisingLua, e.StatusLua,
-		e.StatusAggregatingLua, e.HealthLua, e.DependenciesLua, e.PackingLua,
-	}
-	want := []string{
-		"retention", "replicaResource", "replicaRevision", "statusReflection", "statusAggregation",
-		"healthInterpretation", "dependencyInterpretation", "",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("scripts (-want +got):\n%s", diff)
-	}
-	want = []string{
-		"spec.customizations.another is left out: kudo has no such operation",
-		"spec.customizations.unknown is left out: kudo has no such operation",
-	}
-	if diff := cmp.Diff(want, warnings); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
-	customizations["retention"] = map[string]any{"luaScript": " \n\t"}
-	c, _, err = Convert(map[string]any{"metadata": map[string]any{"name": "n"}, "spec": map[string]any{
-		"target": map[string]any{"apiVersion": "v1", "kind": "X"}, "customizations": customizations,
-	}})
-	if err != nil || c.Spec.Explorations[0].RetainingLua != "" {
-		t.Errorf("a blank script: %v, %q", err, c.Spec.Explorations[0].RetainingLua)
-	}
-}
-
 // TestParseFields has the fields of cases that are malformed.
 func TestParseFields(t *testing.T) {
 	const health = "operation: InterpretHealth\nobservedObj: {apiVersion: v1, kind: X}\n"

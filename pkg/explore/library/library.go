@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/karmada"
 	"kudo.dev/kudo/pkg/explore/lua"
 )
 
@@ -69,29 +71,6 @@ type customization struct {
 	} `json:"spec"`
 }
 
-// operationOf is what a key of a rule's customizations answers.
-func operationOf(key string) (explore.Operation, bool) {
-	switch key {
-	case "retention":
-		return explore.Retaining, true
-	case "replicaResource":
-		return explore.Replica, true
-	case "componentResource":
-		return explore.Components, true
-	case "replicaRevision":
-		return explore.ReplicaRevising, true
-	case "statusReflection":
-		return explore.Status, true
-	case "statusAggregation":
-		return explore.StatusAggregating, true
-	case "healthInterpretation":
-		return explore.Healthy, true
-	case "dependencyInterpretation":
-		return explore.Dependencies, true
-	}
-	return "", false
-}
-
 // load compiles the scripts of one kind, in all versions that have the same fields.
 func (l *Layer) load(data []byte) error {
 	var rule customization
@@ -105,7 +84,7 @@ func (l *Layer) load(data []byte) error {
 	}
 	kind := schema.FromAPIVersionAndKind(rule.Spec.Target.APIVersion, rule.Spec.Target.Kind)
 	for key, source := range rule.Spec.Customizations {
-		operation, known := operationOf(key)
+		operation, known := karmada.OperationOf(key)
 		if !known {
 			return fmt.Errorf("customizations.%s is unknown", key)
 		}
@@ -142,6 +121,36 @@ func (l *Layer) Explore(ctx context.Context, r explore.Request) (explore.Answer,
 	}
 	answer.Who = who
 	return answer, true, nil
+}
+
+// Configs returns the rules as Configs, one for each kind and version, in order.
+func Configs() ([]v1alpha1.Config, error) {
+	names, err := fs.Glob(files, "kinds/*/*/*/customizations.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var configs []v1alpha1.Config
+	for _, name := range names {
+		data, err := files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		var rule map[string]any
+		if err := yaml.Unmarshal(data, &rule); err != nil {
+			return nil, fmt.Errorf("bundled rules %s: %w", path.Dir(name), err)
+		}
+		config, _, err := karmada.ToConfig(rule)
+		if err != nil {
+			return nil, fmt.Errorf("bundled rules %s: %w", path.Dir(name), err)
+		}
+		kind := schema.FromAPIVersionAndKind(config.Spec.Explorations[0].APIVersion, config.Spec.Explorations[0].Kind)
+		for _, version := range append([]string{kind.Version}, alsoServed(kind)...) {
+			other := config.DeepCopy()
+			other.Spec.Explorations[0].APIVersion = kind.Group + "/" + version
+			configs = append(configs, *other)
+		}
+	}
+	return configs, nil
 }
 
 // Kinds are those that have a rule, in order, in all versions.

@@ -24,6 +24,15 @@ var entries = map[explore.Operation]sandbox.Entry{
 	explore.StatusAggregating: {Name: "AggregateStatus", Parameters: []string{"desiredObj", "statusItems"}},
 }
 
+// EntryOf returns the function that a script of an operation defines.
+func EntryOf(operation explore.Operation) (sandbox.Entry, error) {
+	entry, known := entries[operation]
+	if !known {
+		return entry, fmt.Errorf("operation %q has no script: use one of %v", operation, explore.Operations())
+	}
+	return entry, nil
+}
+
 // Script is a compiled script. It is immutable and may run in many goroutines at once.
 type Script struct {
 	operation explore.Operation
@@ -39,9 +48,9 @@ func (s *Script) Warnings() []string { return s.compiled.Warnings() }
 // Compile reads a script in either form: the body of the operation's function, or a chunk that defines this function.
 // Errors give the line. A script has at most 256 KiB, which is also the bound in the schema of Config.
 func Compile(operation explore.Operation, source string) (*Script, error) {
-	entry, known := entries[operation]
-	if !known {
-		return nil, fmt.Errorf("operation %q has no script: use one of %v", operation, explore.Operations())
+	entry, err := EntryOf(operation)
+	if err != nil {
+		return nil, err
 	}
 	compiled, err := sandbox.Compile(source, entry, kube)
 	if err != nil {

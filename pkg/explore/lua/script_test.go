@@ -75,3 +75,19 @@ func TestScriptValue(t *testing.T) {
 		t.Errorf("warnings after a caller has changed them (-want +got):\n%s", diff)
 	}
 }
+
+// TestEntryOf checks that each operation has a function, whose parameters differ.
+func TestEntryOf(t *testing.T) {
+	for _, operation := range explore.Operations() {
+		entry, err := EntryOf(operation)
+		if err != nil || entry.Name == "" || len(entry.Parameters) == 0 {
+			t.Errorf("%s: %+v, %v", operation, entry, err)
+		}
+		if len(entry.Parameters) == 2 && entry.Parameters[0] == entry.Parameters[1] {
+			t.Errorf("%s: the parameters are %v", operation, entry.Parameters)
+		}
+	}
+	if _, err := EntryOf("ExploreNothing"); err == nil {
+		t.Error("an unknown operation has a function")
+	}
+}

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/yuin/gopher-lua/ast"
@@ -32,7 +31,9 @@ type rewriter struct {
 	scopes []map[string]bool
 	set    map[string]bool
 	reads  []global
-	err    error
+	// members are the fields of globals and the methods that the script names.
+	members []global
+	err     error
 }
 
 type global struct {
@@ -44,24 +45,6 @@ type global struct {
 func (r *rewriter) chunk(chunk []ast.Stmt, names []string) error {
 	r.block(chunk, names)
 	return r.err
-}
-
-// body wraps the body of a function: return function(parameters) body end.
-func (r *rewriter) body(chunk []ast.Stmt, entry Entry) ([]ast.Stmt, error) {
-	names := slices.Clone(entry.Parameters)
-	var statements []ast.Stmt
-	for _, alias := range slices.Sorted(maps.Keys(entry.Aliases)) {
-		names = append(names, alias)
-		parameter := &ast.IdentExpr{Value: entry.Aliases[alias]}
-		statements = append(statements, &ast.LocalAssignStmt{Names: []string{alias}, Exprs: []ast.Expr{parameter}})
-	}
-	err := r.chunk(chunk, names)
-	made := &ast.FunctionExpr{ParList: &ast.ParList{Names: entry.Parameters}, Stmts: append(statements, chunk...)}
-	if len(chunk) > 0 {
-		made.SetLine(chunk[0].Line())
-		made.SetLastLine(chunk[len(chunk)-1].Line() + 1)
-	}
-	return []ast.Stmt{&ast.ReturnStmt{Exprs: []ast.Expr{made}}}, err
 }
 
 // warnings names each global once that is read and neither defined nor in a library.
@@ -236,6 +219,7 @@ func (r *rewriter) expression(slot *ast.Expr) {
 			r.reads = append(r.reads, global{e.Value, e.Line()})
 		}
 	case *ast.AttrGetExpr:
+		r.member(e)
 		r.expression(&e.Object)
 		r.expression(&e.Key)
 	case *ast.TableExpr:
@@ -248,6 +232,7 @@ func (r *rewriter) expression(slot *ast.Expr) {
 		}
 		*slot = callOf(tableName, e.Line(), e)
 	case *ast.FuncCallExpr:
+		r.method(e)
 		r.expression(&e.Func)
 		r.expression(&e.Receiver)
 		r.list(e.Args)

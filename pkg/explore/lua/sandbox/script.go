@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -169,4 +170,22 @@ func blocksOf(statement ast.Stmt) [][]ast.Stmt {
 		return [][]ast.Stmt{s.Stmts}
 	}
 	return nil
+}
+
+// body wraps the body of a function: return function(parameters) body end.
+func (r *rewriter) body(chunk []ast.Stmt, entry Entry) ([]ast.Stmt, error) {
+	names := slices.Clone(entry.Parameters)
+	var statements []ast.Stmt
+	for _, alias := range slices.Sorted(maps.Keys(entry.Aliases)) {
+		names = append(names, alias)
+		parameter := &ast.IdentExpr{Value: entry.Aliases[alias]}
+		statements = append(statements, &ast.LocalAssignStmt{Names: []string{alias}, Exprs: []ast.Expr{parameter}})
+	}
+	err := r.chunk(chunk, names)
+	made := &ast.FunctionExpr{ParList: &ast.ParList{Names: entry.Parameters}, Stmts: append(statements, chunk...)}
+	if len(chunk) > 0 {
+		made.SetLine(chunk[0].Line())
+		made.SetLastLine(chunk[len(chunk)-1].Line() + 1)
+	}
+	return []ast.Stmt{&ast.ReturnStmt{Exprs: []ast.Expr{made}}}, err
 }
