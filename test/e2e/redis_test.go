@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,13 +13,16 @@ import (
 type redis struct{ database }
 
 // redisClient is the client. Each of its writes sets a key by a connection of its own.
-var redisClient = clientPod("redis:7.0.15-1", `[[ $(timeout 5 redis-cli -h db set "ack:$writer:$number" "$number") == OK ]]`, `
+var redisClient = clientPod("redis:7.0.15-1", `[[ $(timeout 5 redis-cli --tls --cacert /ca/ca.crt -h db set "ack:$writer:$number" "$number") == OK ]]`, `
         - {name: REDISCLI_AUTH, valueFrom: {secretKeyRef: {name: db-auth, key: password}}}`)
+
+// redisCommand is the command of the client by which it asks the leader.
+var redisCommand = []string{"redis-cli", "--tls", "--cacert", "/ca/ca.crt", "-e", "-h", "db"}
 
 // ask runs a command as the client.
 func (r *redis) ask(args ...string) string {
 	GinkgoHelper()
-	return strings.TrimSpace(kubectl(append([]string{"exec", "client", "-n", r.ns, "--", "redis-cli", "-e", "-h", "db", "--raw"}, args...)...))
+	return strings.TrimSpace(kubectl(slices.Concat([]string{"exec", "client", "-n", r.ns, "--"}, redisCommand, []string{"--raw"}, args)...))
 }
 
 // leader returns the name of the pod that most Sentinels name.
@@ -40,7 +44,7 @@ func (r *redis) check(members int) {
 			". /server/lib.sh; lead=$(leader); n=0; for i in 0 1 2 3 4; do if follows $i $lead 2>/dev/null; then n=$((n + 1)); fi; done; echo $n"))
 	}).Should(Equal(strconv.Itoa(members-1)), "replicas that follow")
 	Eventually(func() string {
-		return strings.TrimSpace(try("kubectl", "exec", "client", "-n", r.ns, "--", "redis-cli", "-e", "-h", "db", "set", "written", "1"))
+		return strings.TrimSpace(try("kubectl", slices.Concat([]string{"exec", "client", "-n", r.ns, "--"}, redisCommand, []string{"set", "written", "1"})...))
 	}).Should(Equal("OK"))
 	Expect(r.content()).To(Equal(r.digest))
 }
@@ -90,12 +94,13 @@ var _ = Describe("Package redis", Label("catalog", "redis"), func() {
 				})
 			}
 			r.changePassword(3)
+			r.plan("`certificates`", 3, func() { r.trigger("certificates") })
 		}
 		r.restore(3, func() { r.ask("del", "data:1") }, func() { Expect(r.ask("exists", "data:1")).To(Equal("0")) })
 		if wholeCatalog {
 			r.trigger("expire")
 			r.upgrade(3)
-			r.keep(3, "db-auth", "db-passwords", "db-backup")
+			r.keep(3, "db-auth", "db-passwords", "db-authority", "db-certificate", "db-ca", "db-backup")
 			r.failOver(3)
 		}
 		r.compareReadme()
