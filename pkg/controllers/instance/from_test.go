@@ -85,7 +85,10 @@ func TestFromAfterRestart(t *testing.T) {
 	f.Read(held)
 	held.Status = appsv1.DeploymentStatus{ObservedGeneration: held.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
 	f.Put(held)
-	f.settle(t)
+	f.await(t, func() bool { // until the mirror has the Deployment
+		f.settle(t)
+		return f.instance().Status.PlanStatus["upgrade"].Status == v1beta1.Complete
+	})
 	if got, want := f.printed(), "/0.1.0 upgrade 2.0.0 1"; got != want {
 		t.Errorf(".From is %q, want %q", got, want)
 	}
