@@ -62,6 +62,18 @@ func TestConvertLibrary(t *testing.T) {
 	}
 	again, _ := commandtest.Expect(t, New, 0, out, "explore", "convert", "-")
 	commandtest.Expect(t, New, 0, again, "explore", "check", "-f", "-")
+	names := map[string]bool{}
+	configs, _ := commandtest.Expect(t, New, 0, "", "explore", "convert", "--library")
+	for _, line := range strings.Split(configs, "\n") {
+		if name, found := strings.CutPrefix(line, "  name: "); found && names[name] {
+			t.Errorf("two Configs have the name %s: one would replace the other", name)
+		} else if found {
+			names[name] = true
+		}
+	}
+	if len(names) < 20 {
+		t.Errorf("the Configs are %v", names)
+	}
 	commandtest.Expect(t, New, command.ExitUsage, "", "explore", "convert", "--library", "a")
 }
 

@@ -49,6 +49,17 @@ func OperationOf(key string) (explore.Operation, bool) {
 	return "", false
 }
 
+// Scripts returns the scripts of an exploration for which Karmada has an operation.
+func Scripts(e *v1alpha1.Exploration) map[explore.Operation]string {
+	found := map[explore.Operation]string{}
+	for _, s := range slots {
+		if source := *s.script(e); source != "" {
+			found[s.operation] = source
+		}
+	}
+	return found
+}
+
 // ToConfig turns a customization into a Config. It warns of scripts that kudo has no operation for.
 func ToConfig(fields map[string]any) (v1alpha1.Config, []string, error) {
 	c := v1alpha1.Config{}

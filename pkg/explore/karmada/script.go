@@ -61,8 +61,5 @@ func functionOf(entry sandbox.Entry, body string) string {
 	for _, alias := range slices.Sorted(maps.Keys(entry.Aliases)) {
 		fmt.Fprintf(&out, "  local %s = %s\n", alias, entry.Aliases[alias])
 	}
-	for line := range strings.Lines(body) {
-		out.WriteString(line)
-	}
-	return out.String() + "end\n"
+	return out.String() + body + "end\n"
 }

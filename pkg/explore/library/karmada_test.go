@@ -18,6 +18,7 @@ import (
 	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/cases"
+	"kudo.dev/kudo/pkg/explore/exploretest"
 	"kudo.dev/kudo/pkg/explore/karmada"
 	"kudo.dev/kudo/pkg/explore/pods"
 )
@@ -76,7 +77,7 @@ func newInterpreter(t *testing.T) *interpreter {
 	return i
 }
 
-// add adds the scripts of a customization, of which the kind may have no other of the operation.
+// add registers the scripts of a customization. The test fails if the interpreter has a script for the same kind and operation.
 func (i *interpreter) add(t *testing.T, customization map[string]any) {
 	t.Helper()
 	spec := customization["spec"].(map[string]any)
@@ -112,7 +113,7 @@ func (i *interpreter) Explore(_ context.Context, r explore.Request) (answer expl
 	case explore.Replica:
 		answer.Replicas = int32(results[0].(glua.LNumber))
 		if results[1] != glua.LNil {
-			err = convert(fromLua(results[1]), &answer.Requirements)
+			err = convert(exploretest.FromLua(results[1]), &answer.Requirements)
 		}
 	case explore.Dependencies:
 		err = convert(listOf(results[0]), &answer.Dependencies)
@@ -122,10 +123,10 @@ func (i *interpreter) Explore(_ context.Context, r explore.Request) (answer expl
 		if results[0] == glua.LNil {
 			return answer, false, errors.New("nil is no status")
 		}
-		err = convert(fromLua(results[0]), &answer.Status)
+		err = convert(exploretest.FromLua(results[0]), &answer.Status)
 	default:
 		answer.Object = &unstructured.Unstructured{}
-		err = convert(fromLua(results[0]), &answer.Object.Object)
+		err = convert(exploretest.FromLua(results[0]), &answer.Object.Object)
 	}
 	return answer, true, err
 }
@@ -136,10 +137,10 @@ func (i *interpreter) call(script string, r explore.Request) ([2]glua.LValue, er
 	if err := l.DoString(script); err != nil {
 		return [2]glua.LValue{}, err
 	}
-	arguments := []glua.LValue{toLua(l, r.Object.Object)}
+	arguments := []glua.LValue{exploretest.ToLua(l, r.Object.Object)}
 	switch r.Operation {
 	case explore.Retaining:
-		arguments = append(arguments, toLua(l, r.Observed.Object))
+		arguments = append(arguments, exploretest.ToLua(l, r.Observed.Object))
 	case explore.ReplicaRevising:
 		arguments = append(arguments, glua.LNumber(r.Replicas))
 	case explore.StatusAggregating:
@@ -147,7 +148,7 @@ func (i *interpreter) call(script string, r explore.Request) ([2]glua.LValue, er
 		if err := convert(r.Items, &items); err != nil {
 			return [2]glua.LValue{}, err
 		}
-		arguments = append(arguments, toLua(l, items))
+		arguments = append(arguments, exploretest.ToLua(l, items))
 	}
 	if err := l.CallByParam(glua.P{Fn: l.GetGlobal(functions[r.Operation]), NRet: 2, Protect: true}, arguments...); err != nil {
 		return [2]glua.LValue{}, err
@@ -184,7 +185,7 @@ var kubeFunctions = map[string]glua.LGFunction{
 
 func podTemplate(l *glua.LState) *corev1.PodTemplateSpec {
 	template := &corev1.PodTemplateSpec{}
-	if err := convert(fromLua(l.CheckTable(1)), template); err != nil {
+	if err := convert(exploretest.FromLua(l.CheckTable(1)), template); err != nil {
 		l.RaiseError("%v", err)
 	}
 	return template
@@ -195,7 +196,7 @@ func pushJSON(l *glua.LState, value any) int {
 	if err := convert(value, &plain); err != nil {
 		l.RaiseError("%v", err)
 	}
-	l.Push(toLua(l, plain))
+	l.Push(exploretest.ToLua(l, plain))
 	return 1
 }
 
@@ -208,59 +209,9 @@ func convert(from, to any) error {
 	return apijson.Unmarshal(text, to)
 }
 
-func toLua(l *glua.LState, value any) glua.LValue {
-	switch v := value.(type) {
-	case map[string]any:
-		table := l.NewTable()
-		for key, field := range v {
-			table.RawSetString(key, toLua(l, field))
-		}
-		return table
-	case []any:
-		table := l.NewTable()
-		for _, entry := range v {
-			table.Append(toLua(l, entry))
-		}
-		return table
-	case string:
-		return glua.LString(v)
-	case bool:
-		return glua.LBool(v)
-	case int64:
-		return glua.LNumber(v)
-	case float64:
-		return glua.LNumber(v)
-	}
-	return glua.LNil
-}
-
-// fromLua makes lists, maps, texts, booleans and numbers of a value. An empty table is a map.
-func fromLua(value glua.LValue) any {
-	switch v := value.(type) {
-	case *glua.LTable:
-		if v.Len() > 0 {
-			list := make([]any, 0, v.Len())
-			for n := 1; n <= v.Len(); n++ {
-				list = append(list, fromLua(v.RawGetInt(n)))
-			}
-			return list
-		}
-		fields := map[string]any{}
-		v.ForEach(func(key, field glua.LValue) { fields[key.String()] = fromLua(field) })
-		return fields
-	case glua.LString:
-		return string(v)
-	case glua.LBool:
-		return bool(v)
-	case glua.LNumber:
-		return float64(v)
-	}
-	return nil
-}
-
 // listOf makes a list of a table; an empty one is an empty list.
 func listOf(value glua.LValue) any {
-	if list, isList := fromLua(value).([]any); isList {
+	if list, isList := exploretest.FromLua(value).([]any); isList {
 		return list
 	}
 	return []v1alpha1.DependentObjectReference{}

@@ -8,6 +8,7 @@ package library
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -41,59 +42,28 @@ var _ explore.Explorer = &Layer{}
 
 // New compiles the scripts. An error names the file: it is a fault of the build, not of the surroundings.
 func New(host *lua.Host) (*Layer, error) {
-	l := &Layer{host: host, scripts: map[subject]*lua.Script{}}
-	names, err := fs.Glob(files, "kinds/*/*/*/customizations.yaml")
+	configs, err := Configs()
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		data, err := files.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		if err := l.load(data); err != nil {
-			return nil, fmt.Errorf("bundled rules %s: %w", path.Dir(name), err)
+	l := &Layer{host: host, scripts: map[subject]*lua.Script{}}
+	for i := range configs {
+		if err := l.load(&configs[i]); err != nil {
+			return nil, fmt.Errorf("bundled rules %s: %w", configs[i].Name, err)
 		}
 	}
 	return l, nil
 }
 
-// customization is a rule's file: Karmada's ResourceInterpreterCustomization, as far as it is used here.
-type customization struct {
-	Spec struct {
-		Target struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-		} `json:"target"`
-		Customizations map[string]struct {
-			LuaScript string `json:"luaScript"`
-		} `json:"customizations"`
-	} `json:"spec"`
-}
-
-// load compiles the scripts of one kind, in all versions that have the same fields.
-func (l *Layer) load(data []byte) error {
-	var rule customization
-	if err := yaml.UnmarshalStrict(data, &struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Metadata   any    `json:"metadata"`
-		*customization
-	}{customization: &rule}); err != nil {
-		return err
-	}
-	kind := schema.FromAPIVersionAndKind(rule.Spec.Target.APIVersion, rule.Spec.Target.Kind)
-	for key, source := range rule.Spec.Customizations {
-		operation, known := karmada.OperationOf(key)
-		if !known {
-			return fmt.Errorf("customizations.%s is unknown", key)
-		}
-		script, err := lua.Compile(operation, source.LuaScript)
+// load compiles the scripts of a rule. Versions that have the same fields share them.
+func (l *Layer) load(c *v1alpha1.Config) error {
+	for operation, source := range karmada.Scripts(&c.Spec.Explorations[0]) {
+		script, err := lua.Compile(operation, source)
 		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+			return fmt.Errorf("%s: %w", operation, err)
 		}
-		for _, version := range append([]string{kind.Version}, alsoServed(kind)...) {
-			at := subject{kind.GroupKind().WithVersion(version), operation}
+		for _, e := range c.Spec.Explorations {
+			at := subject{schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), operation}
 			if l.scripts[at] != nil {
 				return fmt.Errorf("%s of %s has two rules", operation, at.kind)
 			}
@@ -123,7 +93,7 @@ func (l *Layer) Explore(ctx context.Context, r explore.Request) (explore.Answer,
 	return answer, true, nil
 }
 
-// Configs returns the rules as Configs, one for each kind and version, in order.
+// Configs returns the rules as Configs, one for each kind, in order. A Config has an exploration for each version of its kind.
 func Configs() ([]v1alpha1.Config, error) {
 	names, err := fs.Glob(files, "kinds/*/*/*/customizations.yaml")
 	if err != nil {
@@ -135,22 +105,36 @@ func Configs() ([]v1alpha1.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		var rule map[string]any
-		if err := yaml.Unmarshal(data, &rule); err != nil {
-			return nil, fmt.Errorf("bundled rules %s: %w", path.Dir(name), err)
-		}
-		config, _, err := karmada.ToConfig(rule)
+		config, err := parse(data)
 		if err != nil {
 			return nil, fmt.Errorf("bundled rules %s: %w", path.Dir(name), err)
 		}
-		kind := schema.FromAPIVersionAndKind(config.Spec.Explorations[0].APIVersion, config.Spec.Explorations[0].Kind)
-		for _, version := range append([]string{kind.Version}, alsoServed(kind)...) {
-			other := config.DeepCopy()
-			other.Spec.Explorations[0].APIVersion = kind.Group + "/" + version
-			configs = append(configs, *other)
-		}
+		configs = append(configs, config)
 	}
 	return configs, nil
+}
+
+// parse reads the file of a rule. What a rule must not have is an error.
+func parse(data []byte) (v1alpha1.Config, error) {
+	var rule map[string]any
+	if err := yaml.UnmarshalStrict(data, &rule); err != nil {
+		return v1alpha1.Config{}, err
+	}
+	config, warnings, err := karmada.ToConfig(rule)
+	if err != nil {
+		return config, err
+	}
+	if len(warnings) > 0 {
+		return config, errors.New(warnings[0])
+	}
+	first := config.Spec.Explorations[0]
+	kind := schema.FromAPIVersionAndKind(first.APIVersion, first.Kind)
+	for _, version := range alsoServed(kind) {
+		other := first
+		other.APIVersion = kind.Group + "/" + version
+		config.Spec.Explorations = append(config.Spec.Explorations, other)
+	}
+	return config, nil
 }
 
 // Kinds are those that have a rule, in order, in all versions.

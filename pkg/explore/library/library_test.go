@@ -184,3 +184,18 @@ func BenchmarkNew(b *testing.B) {
 		bundled(b)
 	}
 }
+
+// TestParse has files that are no rules.
+func TestParse(t *testing.T) {
+	const head = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: rule}\n"
+	for _, tc := range []struct{ reason, text, want string }{
+		{"it has no target", head + "spec: {}", "spec.target must have apiVersion and kind"},
+		{"it has an operation that is unknown", head + "spec: {target: {apiVersion: v1, kind: K}, customizations: {fly: {luaScript: x}}}", "spec.customizations.fly is left out"},
+		{"a key is there twice", head + "kind: Other\nspec: {}", `key "kind" already set in map`},
+		{"it is no YAML", "a: [", "yaml"},
+	} {
+		if c, err := parse([]byte(tc.text)); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %+v, %v", tc.reason, c, err)
+		}
+	}
+}

@@ -44,61 +44,14 @@ func BenchmarkRetainByHand(b *testing.B) {
 	desired, live := exploretest.Object(b, deployment).Object, exploretest.Object(b, observed).Object
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := state.CallByParam(glua.P{Fn: function, NRet: 1, Protect: true}, table(state, desired), table(state, live)); err != nil {
+		if err := state.CallByParam(glua.P{Fn: function, NRet: 1, Protect: true}, exploretest.ToLua(state, desired), exploretest.ToLua(state, live)); err != nil {
 			b.Fatal(err)
 		}
-		if made, ok := value(state.Get(-1)).(map[string]any); !ok || made["kind"] != "Deployment" {
+		if made, ok := exploretest.FromLua(state.Get(-1)).(map[string]any); !ok || made["kind"] != "Deployment" {
 			b.Fatal(made)
 		}
 		state.Pop(1)
 	}
-}
-
-func table(state *glua.LState, v any) glua.LValue {
-	switch v := v.(type) {
-	case map[string]any:
-		t := state.NewTable()
-		for key, child := range v {
-			t.RawSetString(key, table(state, child))
-		}
-		return t
-	case []any:
-		t := state.NewTable()
-		for _, child := range v {
-			t.Append(table(state, child))
-		}
-		return t
-	case string:
-		return glua.LString(v)
-	case bool:
-		return glua.LBool(v)
-	case int64:
-		return glua.LNumber(v)
-	}
-	return glua.LNil
-}
-
-func value(v glua.LValue) any {
-	switch v := v.(type) {
-	case *glua.LTable:
-		if n := v.Len(); n > 0 {
-			list := make([]any, n)
-			for i := range list {
-				list[i] = value(v.RawGetInt(i + 1))
-			}
-			return list
-		}
-		fields := map[string]any{}
-		v.ForEach(func(key, child glua.LValue) { fields[key.String()] = value(child) })
-		return fields
-	case glua.LString:
-		return string(v)
-	case glua.LBool:
-		return bool(v)
-	case glua.LNumber:
-		return int64(v)
-	}
-	return nil
 }
 
 // BenchmarkEmptyMaps passes 1,000 empty maps through a script that looks at each. It shall take at most 5 ms.

@@ -2,11 +2,14 @@ package lua
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/explore"
+	"kudo.dev/kudo/pkg/explore/exploretest"
 	"kudo.dev/kudo/pkg/explore/lua/sandbox"
 )
 
@@ -89,5 +92,50 @@ func TestEntryOf(t *testing.T) {
 	}
 	if _, err := EntryOf("ExploreNothing"); err == nil {
 		t.Error("an unknown operation has a function")
+	}
+}
+
+// TestBothForms checks that a script gives the same answer as the body of the operation's function and as a chunk that defines the function.
+func TestBothForms(t *testing.T) {
+	object := exploretest.Object(t, `{"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "a", "namespace": "ns"}, "spec": {"n": 3}, "status": {"ok": true}}`)
+	bodies := map[explore.Operation]string{
+		explore.Packing:           "desiredObj.spec.n = 4 return desiredObj",
+		explore.Retaining:         "desiredObj.spec.n = observedObj.spec.n return desiredObj",
+		explore.Healthy:           "return observedObj.status.ok, 'waits'",
+		explore.Dependencies:      "return {{apiVersion = 'v1', kind = 'Secret', namespace = 'ns', name = desiredObj.metadata.name}}",
+		explore.Replica:           "return desiredObj.spec.n",
+		explore.Components:        "return {{name = 'web', replicas = desiredObj.spec.n}}",
+		explore.ReplicaRevising:   "desiredObj.spec.n = desiredReplica return desiredObj",
+		explore.Status:            "return observedObj.status",
+		explore.StatusAggregating: "desiredObj.status = {copies = #statusItems} return desiredObj",
+	}
+	for _, operation := range explore.Operations() {
+		entry, err := EntryOf(operation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := explore.Request{Operation: operation, Object: object, Replicas: 5, Items: []v1alpha1.AggregatedStatusItem{{ClusterName: "m1"}}}
+		if operation == explore.Retaining {
+			r.Observed = object
+		}
+		function := "function " + entry.Name + "(" + strings.Join(entry.Parameters, ", ") + ") "
+		for alias, parameter := range entry.Aliases {
+			function += "local " + alias + " = " + parameter + " "
+		}
+		var answers []explore.Answer
+		for _, source := range []string{bodies[operation], function + bodies[operation] + " end"} {
+			script, err := Compile(operation, source)
+			if err != nil {
+				t.Fatalf("%s: %v", operation, err)
+			}
+			answer, err := host().Run(t.Context(), script, r)
+			if err != nil {
+				t.Fatalf("%s: %v", operation, err)
+			}
+			answers = append(answers, answer)
+		}
+		if diff := cmp.Diff(answers[0], answers[1]); diff != "" {
+			t.Errorf("%s: the answers of both forms differ:\n%s", operation, diff)
+		}
 	}
 }

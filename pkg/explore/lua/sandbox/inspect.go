@@ -7,7 +7,7 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// Facts are what a script says of itself without being run.
+// Facts describes a script that has not been run.
 type Facts struct {
 	// Body is set if the script is the body of the entry, and not a chunk that defines it.
 	Body bool
@@ -25,7 +25,7 @@ type Use struct {
 	Line int
 }
 
-// Inspect returns what a script that Compile accepts says of itself.
+// Inspect parses a script and returns its facts. Errors give the line.
 func Inspect(source string, entry Entry) (Facts, error) {
 	chunk, err := parseChunk(source)
 	if err != nil {
