@@ -16,7 +16,7 @@ import (
 // neighbor is one of several Instances of a package.
 type neighbor struct{ pack, ns, name string }
 
-// noteScripts are the scripts by which a server notes a name among its data, and prints all that it has noted, a line each, by the names of the packages.
+// noteScripts maps each package to a script that runs in a server: it stores the name in $0, and prints all names that were stored, one a line.
 var noteScripts = map[string]string{
 	"etcd":    `. /scripts/lib.sh; at 0 put "notes/$RANDOM$RANDOM" "$0" >/dev/null; at 0 get --prefix notes/ --print-value-only`,
 	"mariadb": `mariadb --defaults-file=/config/server.cnf app -BNe "CREATE TABLE IF NOT EXISTS notes (name text); INSERT INTO notes VALUES ('$0'); SELECT name FROM notes"`,
@@ -25,7 +25,7 @@ var noteScripts = map[string]string{
 	"redis": `. /server/lib.sh; redis 0 rpush notes "$0" >/dev/null; redis 0 lrange notes 0 -1`,
 }
 
-// note has the server note the name of the Instance, for the time that is given: the server has noted that name so often, and no other.
+// note writes the name of the Instance into its server, and checks that the server has that name as often as times says, and no other name.
 func (n neighbor) note(times int) {
 	name := n.ns + "/" + n.name
 	noted := try("kubectl", "exec", n.name+"-0", "-n", n.ns, "-c", n.pack, "--", "bash", "-euc", noteScripts[n.pack], name)
@@ -116,7 +116,7 @@ func sideBySide(pack string) {
 	}
 }
 
-// smallFlags are those of an installation of one server, of which ten fit on the node.
+// smallFlags install an Instance that requests little CPU and memory, so that the node can run ten such Instances.
 var smallFlags = []string{"-p", "PASSWORD=s'ecret", "-p", "BACKUP_KEY=battery-staple", "-p", "IMAGE_REGISTRY=localhost/catalog",
 	"-p", "STORAGE_SIZE=1Gi", "-p", "CPU=20m", "-p", "MEMORY=256Mi"}
 

@@ -144,9 +144,7 @@ var _ = Describe("Package postgres", Label("catalog", "postgres"), func() {
 		}
 		p.restoreMoment()
 		p.restore(3, func() { p.query("DELETE FROM data WHERE id > 5000") }, func() { Expect(p.content()).To(HavePrefix("5000|")) })
-		if wholeCatalog {
-			p.upgrade(3)
-		}
+		p.upgrade(3)
 		p.keep(3, "db-repository", "db-auth", "db-passwords", "db-backup-key", "db-sync")
 		p.compareReadme()
 	})
