@@ -122,23 +122,31 @@ func TestIsPiped(t *testing.T) {
 	}
 	secret := func(run, step string) client.Object { return &corev1.Secret{ObjectMeta: meta("i-key", run, step)} }
 	page := func(run, step string) client.Object { return &corev1.ConfigMap{ObjectMeta: meta("i-page", run, step)} }
+	// Who may write Secrets can forge the annotations, and does not make the object of another owner that of the Instance.
+	other := secret("this-run", "s")
+	other.SetLabels(map[string]string{v1beta1.HeritageLabel: v1beta1.Heritage, v1beta1.InstanceLabel: "j"})
+	foreign := secret("this-run", "s")
+	foreign.SetLabels(nil)
 	for _, tc := range []struct {
 		reason  string
 		objects []client.Object
 		piped   bool
+		err     string
 	}{
-		{"the step begins", nil, false},
-		{"it has written everything", []client.Object{secret("this-run", "s"), page("this-run", "s")}, true},
-		{"it was interrupted between two writes", []client.Object{secret("this-run", "s")}, false},
-		{"an earlier run has written one", []client.Object{secret("earlier", "s"), page("this-run", "s")}, false},
-		{"another step has written them", []client.Object{secret("this-run", "t"), page("this-run", "t")}, false},
-		{"its pod is there", []client.Object{secret("this-run", "s"), page("this-run", "s"), &corev1.Pod{ObjectMeta: meta("i.deploy.p.s.t.pipepod", "this-run", "s")}}, false},
+		{"the step begins", nil, false, ""},
+		{"it has written everything", []client.Object{secret("this-run", "s"), page("this-run", "s")}, true, ""},
+		{"it was interrupted between two writes", []client.Object{secret("this-run", "s")}, false, ""},
+		{"an earlier run has written one", []client.Object{secret("earlier", "s"), page("this-run", "s")}, false, ""},
+		{"another step has written them", []client.Object{secret("this-run", "t"), page("this-run", "t")}, false, ""},
+		{"its pod is there", []client.Object{secret("this-run", "s"), page("this-run", "s"), &corev1.Pod{ObjectMeta: meta("i.deploy.p.s.t.pipepod", "this-run", "s")}}, false, ""},
+		{"one is another Instance's", []client.Object{other, page("this-run", "s")}, false, "Instance ns/j"},
+		{"one is another client's", []client.Object{foreign, page("this-run", "s")}, false, "Secret ns/i-key"},
 	} {
 		r, w := newOnceTask(t, tc.objects...)
 		w.piping.once = false
 		w.piping.variables = render.Variables{Name: "i", PlanName: "deploy", PhaseName: "p", StepName: "s"}
 		piped, err := w.isPiped(t.Context(), r.mirror)
-		if piped != tc.piped || err != nil {
+		if piped != tc.piped || (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: piped %t: %v", tc.reason, piped, err)
 		}
 		if written := len(w.effects.Written); written != 0 && !tc.piped || tc.piped && written != 2 {

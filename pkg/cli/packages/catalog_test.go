@@ -122,6 +122,52 @@ func TestCatalogWithoutStore(t *testing.T) {
 	}
 }
 
+// TestCatalogQuotes: the name of a Secret, a class or a priority stays one value in each package, whatever it has.
+func TestCatalogQuotes(t *testing.T) {
+	const hostile = "a\"]\n- name: LD_PRELOAD\n  value: $(id)"
+	for name := range production {
+		for _, plan := range []string{"deploy", "certificates"} {
+			args := ofCatalog("render", name, "TLS=secret", "TLS_SECRET="+hostile, "STORAGE_CLASS="+hostile, "PRIORITY_CLASS="+hostile)
+			out, _ := commandtest.Expect(t, New, 0, "", append(args, "--plan", plan)...)
+			whole := 0
+			for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(out), 4096); ; {
+				var object map[string]any
+				if err := decoder.Decode(&object); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatalf("%s, plan %s: %v", name, plan, err)
+				}
+				whole += countText(object, hostile)
+				if countText(object, "LD_PRELOAD") > 0 {
+					t.Errorf("%s, plan %s: a value has become a variable", name, plan)
+				}
+			}
+			if whole == 0 {
+				t.Errorf("%s, plan %s: no object has the value as it was given", name, plan)
+			}
+		}
+	}
+}
+
+// countText counts the texts in a JSON value that equal a text.
+func countText(value any, text string) (found int) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, field := range v {
+			found += countText(field, text)
+		}
+	case []any:
+		for _, entry := range v {
+			found += countText(entry, text)
+		}
+	case string:
+		if v == text {
+			found = 1
+		}
+	}
+	return found
+}
+
 // TestCatalogScripts shows K3: shellcheck finds nothing in the scripts of packages, and none has more than 150 lines.
 func TestCatalogScripts(t *testing.T) {
 	switch _, err := exec.LookPath("shellcheck"); {
