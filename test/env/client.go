@@ -66,9 +66,13 @@ func (c *Cluster) Minor(t testing.TB) int {
 }
 
 // Namespace creates a namespace with a generated name, in which plans run as ServiceAccount kudo: with all rights on what is
-// in the namespace, and none elsewhere.
-func (c *Cluster) Namespace(ctx context.Context) (string, error) {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}
+// in the namespace, and none elsewhere. The namespace never exists without the labels, whose value is "true": the manager could
+// otherwise start a plan before it hears of them.
+func (c *Cluster) Namespace(ctx context.Context, labels ...string) (string, error) {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-", Labels: map[string]string{}}}
+	for _, label := range labels {
+		ns.Labels[label] = "true"
+	}
 	if err := c.Create(ctx, ns); err != nil {
 		return "", err
 	}

@@ -110,9 +110,9 @@ func (c *Cluster) NewBareNamespace(t testing.TB) string {
 }
 
 // NewNamespace makes a namespace for a test, which goes after it, and in which plans run as ServiceAccount kudo.
-func (c *Cluster) NewNamespace(t testing.TB) string {
+func (c *Cluster) NewNamespace(t testing.TB, labels ...string) string {
 	t.Helper()
-	ns, err := c.Namespace(context.Background())
+	ns, err := c.Namespace(context.Background(), labels...)
 	Must(t, err)
 	t.Cleanup(func() {
 		_ = c.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})

@@ -72,9 +72,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 
 	It("as a claim or in no namespace is taken over again by a reinstallation, with its data, which an event names", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
-		label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1beta1.PrivilegedLabel+`":"true"}}}`))
-		env.Must(t, cluster.Patch(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", ns)}, label))
+		ns := namespace(t, v1beta1.PrivilegedLabel)
 		ov := gen.Version(ns, "store", gen.Template("c.yaml", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: '{{ .Name }}'}\n"+
 			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n"),
 			gen.Template("r.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: '{{ .Namespace }}-reader'}\n"+

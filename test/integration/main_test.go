@@ -26,9 +26,9 @@ import (
 const long = 2 * time.Minute
 
 // namespace makes a namespace for a test, which goes after it.
-func namespace(t testing.TB) string {
+func namespace(t testing.TB, labels ...string) string {
 	t.Helper()
-	ns, err := cluster.Namespace(context.Background())
+	ns, err := cluster.Namespace(context.Background(), labels...)
 	env.Must(t, err)
 	t.Cleanup(func() {
 		_ = cluster.Delete(context.Background(), &corev1.Namespace{ObjectMeta: gen.Meta("", ns)})

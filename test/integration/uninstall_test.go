@@ -29,9 +29,7 @@ var _ = Describe("uninstall --wait", Label("uninstall", "P24"), func() {
 
 	It("ends when the objects of the Instance are deleted, names the finalizers that keep them, and what stays after it", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
-		label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1beta1.PrivilegedLabel+`":"true"}}}`))
-		env.Must(t, cluster.Patch(ctx, &corev1.Namespace{ObjectMeta: gen.Meta("", ns)}, label))
+		ns := namespace(t, v1beta1.PrivilegedLabel)
 		ov := gen.Version(ns, "web", gen.Template("service.yaml", service), gen.Template("reader.yaml", reader), gen.Template("late.yaml", late),
 			gen.Template("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n"),
 			gen.Apply("all", "service.yaml", "reader.yaml", "map.yaml"), gen.Serial("deploy", "all"), gen.Apply("late", "late.yaml"), gen.Serial("cleanup", "late"))

@@ -58,9 +58,8 @@ func TestClusterScopedObject(t *testing.T) {
 // TestChildAccount: an Instance that a template makes, and that names no account, has that of the plan, and not more: in a
 // privileged namespace it would have the rights of kudo.
 func TestChildAccount(t *testing.T) {
-	ns := suite.NewNamespace(t)
+	ns := suite.NewNamespace(t, v1beta1.PrivilegedLabel)
 	tenants.allow(ns, "kudo")
-	privileged(t, ns)
 	leaf := gen.Version(ns, "leaf-1", gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	ov := gen.Version(ns, "parent-1", gen.Template("i.yaml", "apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: '{{ .Name }}-child'}\nspec: {operatorVersion: {name: leaf-1}}\n"),
 		gen.Apply("i", "i.yaml"), gen.Serial("deploy", "i"))
@@ -78,8 +77,7 @@ func TestChildAccount(t *testing.T) {
 
 // TestAdoptClusterScoped is T17: adoption takes no cluster-scoped object, in no mode.
 func TestAdoptClusterScoped(t *testing.T) {
-	ns := suite.NewNamespace(t)
-	privileged(t, ns)
+	ns := suite.NewNamespace(t, v1beta1.PrivilegedLabel)
 	tenants.allow(ns, installer)
 	theirs := &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", ns), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}
 	env.Must(t, suite.Create(ctx, theirs))

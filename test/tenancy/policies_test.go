@@ -30,9 +30,7 @@ type scene struct{ ns, other string }
 func newScene(t *testing.T, mode string) scene {
 	t.Helper()
 	s := scene{suite.NewNamespace(t), suite.NewNamespace(t)}
-	if mode != labeled { // the Instances run as accounts of the namespace before it gets the label
-		inMode(t, mode, s.ns)
-	}
+	makeAccount(t, mode, s.ns)
 	personas(t, s.ns)
 	for _, ns := range []string{s.ns, s.other} {
 		ov := gen.Version(ns, "quiet-1", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
@@ -59,8 +57,8 @@ func newScene(t *testing.T, mode string) scene {
 	env.Must(t, suite.Create(ctx, s.instance("quiet")))
 	_, err = suite.Await(ctx, s.ns, "quiet", env.DefaultTimeout, env.PlanEnded(v1beta1.DeployPlan, 1))
 	env.Must(t, err)
-	if mode == labeled {
-		inMode(t, mode, s.ns)
+	if mode == labeled { // the Instances above ran as accounts of the namespace
+		privileged(t, s.ns)
 	}
 	return s
 }

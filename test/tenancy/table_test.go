@@ -149,13 +149,18 @@ func initOf(mode string) []string {
 	return append([]string{"init", "--upgrade", "--external-manager"}, flags[mode]...)
 }
 
-// inMode sets a namespace of the suite up for a mode.
-func inMode(t *testing.T, mode, ns string) {
+// labelsOf are the labels of the namespaces of a mode.
+func labelsOf(mode string) []string {
+	if mode == labeled {
+		return []string{v1beta1.PrivilegedLabel}
+	}
+	return nil
+}
+
+// makeAccount makes the default account of a mode in a namespace, which has the one of the other modes already.
+func makeAccount(t *testing.T, mode, ns string) {
 	t.Helper()
-	switch mode {
-	case labeled:
-		privileged(t, ns)
-	case everywhere:
+	if mode == everywhere {
 		env.Must(t, suite.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "kudo-run-as")}))
 		env.Must(t, suite.Create(ctx, &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, tenant)}))
 		binding := env.Read(t, suite.Cluster, &rbacv1.RoleBinding{}, ns, "kudo")
@@ -234,10 +239,10 @@ func (m *moment) prepare(t *testing.T, modes []string, victim string) []*stage {
 			if !tried(c.name, mode) {
 				continue
 			}
-			ns, err := suite.Namespace(ctx) // goes with the control plane: the end of hundreds would take most of the time
+			ns, err := suite.Namespace(ctx, labelsOf(mode)...) // goes with the control plane: the end of hundreds would take most of the time
 			env.Must(t, err)
 			s := &stage{mode: mode, moment: m, attack: c, ns: ns, victim: victim}
-			inMode(t, mode, ns)
+			makeAccount(t, mode, ns)
 			c.begin(t, s)
 			stages = append(stages, s)
 		}
