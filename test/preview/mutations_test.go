@@ -46,7 +46,7 @@ const (
 // mutations are those of all packages, by name.
 var mutations = map[string]mutation{
 	"image":            edit(`(?m)^(\s*(?:- )?image: ).*$`, "${1}example.com/mutated:2"),
-	"image of a job":   edit(`(?m)^(\s*(?:- )?image: ).*$`, "${1}example.com/mutated:3", "kind: Job"),
+	"image of a job":   edit(`(?m)^(\s*(?:- )?)(?:image: .*|\{\{- include "\w+\.image" .*\}\})$`, "${1}image: example.com/mutated:3", "kind: Job"),
 	"replicas":         edit(`(?m)^(\s*replicas: ).*$`, "${1}3"),
 	"no replicas":      edit(`(?m)^(\s*replicas: ).*$`, "${1}0"),
 	"quantity":         edit(`(?m)^(\s*cpu: ).*$`, "${1}20m"),
