@@ -39,7 +39,7 @@ var _ = Describe("An object that is not known is created, and never merged into 
 	for name, tc := range env.Sorted(cases("", &side{name: "one"})) {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns, s := namespace(t), newSide(t, "one")
+			ns, s := cluster.NewNamespace(t), newSide(t, "one")
 			tc := cases(ns, s)[name]
 			if tc.there != nil {
 				tc.there = create(t, tc.there)
@@ -84,7 +84,7 @@ var _ = Describe("Nothing of a task is written if one of its objects must not be
 	for name, tc := range env.Sorted(cases("")) {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns, s := namespace(t), newSide(t, "one")
+			ns, s := cluster.NewNamespace(t), newSide(t, "one")
 			foreign := create(t, configMap(ns, "foreign", map[string]any{"a": "1"}))
 			alone := create(t, object("v1", "Secret", ns, "alone", nil))
 			tc := cases(ns)[name]
@@ -117,7 +117,7 @@ var _ = Describe("Nothing of a task is written if one of its objects must not be
 
 var _ = It("A foreign object that has just gone is no reason to fail permanently, though the mirror still shows it", func() {
 	t := GinkgoTB()
-	ns, a, b := namespace(t), newSide(t, "a"), newSide(t, "b")
+	ns, a, b := cluster.NewNamespace(t), newSide(t, "a"), newSide(t, "b")
 	one, two := configMap(ns, "one", nil), configMap(ns, "two", nil)
 	b.watch(one)
 	a.does(t, "made by a", apply.Created, one)
@@ -136,7 +136,7 @@ var _ = It("A foreign object that has just gone is no reason to fail permanently
 var _ = It("Of two engines that apply one name at the same time exactly one wins, and the other names the collision", func() {
 	t := GinkgoTB()
 	const names = 100
-	ns, sides := namespace(t), []*side{newSide(t, "a"), newSide(t, "b")}
+	ns, sides := cluster.NewNamespace(t), []*side{newSide(t, "a"), newSide(t, "b")}
 	results := make([][]apply.Change, len(sides))
 	var all sync.WaitGroup
 	for i, s := range sides {
@@ -189,7 +189,7 @@ var _ = Describe("What happens to an object between the look at it and its apply
 	}) {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns, s := namespace(t), newSide(t, "one")
+			ns, s := cluster.NewNamespace(t), newSide(t, "one")
 			obj := configMap(ns, "x", map[string]any{"a": "1"})
 			s.watch(obj)
 			s.does(t, "first", apply.Created, obj)
@@ -213,7 +213,7 @@ var _ = Describe("What happens to an object between the look at it and its apply
 
 var _ = It("An object that is being deleted is not written, but awaited, and created anew once it is deleted", func() {
 	t := GinkgoTB()
-	ns, s := namespace(t), newSide(t, "one")
+	ns, s := cluster.NewNamespace(t), newSide(t, "one")
 	obj := configMap(ns, "x", map[string]any{"a": "1"})
 	s.watch(obj)
 	first := s.does(t, "first", apply.Created, obj)
@@ -257,7 +257,7 @@ var _ = Describe("What leaves a template leaves the object, and what others have
 	for name, tc := range env.Sorted(cases("")) {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns, s := namespace(t), newSide(t, "one")
+			ns, s := cluster.NewNamespace(t), newSide(t, "one")
 			tc := cases(ns)[name]
 			s.does(t, "first", apply.Created, tc.first)
 			env.Must(t, cluster.Patch(context.Background(), tc.first.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(tc.foreign))))

@@ -71,7 +71,7 @@ var _ = Describe("What is ours is deleted and awaited; foreign objects are kept,
 	for name, tc := range env.Sorted(cases("", &side{name: "one"})) {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns, s := namespace(t), newSide(t, "one")
+			ns, s := cluster.NewNamespace(t), newSide(t, "one")
 			tc := cases(ns, s)[name]
 			if tc.before != nil {
 				tc.before(t)
@@ -93,7 +93,7 @@ var _ = Describe("What is ours is deleted and awaited; foreign objects are kept,
 
 var _ = It("An object that is replaced between the look and the DELETE is not deleted", func() {
 	t := GinkgoTB()
-	ns, s := namespace(t), newSide(t, "one")
+	ns, s := cluster.NewNamespace(t), newSide(t, "one")
 	obj := configMap(ns, "x", nil)
 	s.does(t, "first", apply.Created, obj)
 	s.wire.mu.Lock()
@@ -115,7 +115,7 @@ var _ = It("An object that is replaced between the look and the DELETE is not de
 
 var _ = It("A kind that comes is awaited, one that has gone is nothing to do for a removal, and fatal for an apply", func() {
 	t := GinkgoTB()
-	ns, s, ctx := namespace(t), newSide(t, "one"), context.Background()
+	ns, s, ctx := cluster.NewNamespace(t), newSide(t, "one"), context.Background()
 	crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.test.kudo.dev", map[string]any{"spec": map[string]any{
 		"group": "test.kudo.dev", "scope": "Namespaced", "names": map[string]any{"kind": "Thing", "plural": "things"}, "versions": []any{version("v1", "a")},
 	}})

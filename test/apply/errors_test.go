@@ -55,7 +55,7 @@ var _ = Describe("Fields that the schema lacks and entries of a list with the sa
 	for name, tc := range env.Sorted(cases("")) {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns, s := namespace(t), newSide(t, "one")
+			ns, s := cluster.NewNamespace(t), newSide(t, "one")
 			tc := cases(ns)[name]
 			c := s.does(t, tc.reason, apply.Created, tc.obj)
 			if diff := cmp.Diff(tc.dropped, c.Dropped); diff != "" {
@@ -101,7 +101,7 @@ var _ = Describe("What an answer of the apiserver means for a run", func() {
 	for name, tc := range env.Sorted(cases("")) {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns, s := namespace(t), newSide(t, "one")
+			ns, s := cluster.NewNamespace(t), newSide(t, "one")
 			tc := cases(ns)[name]
 			c := s.does(t, tc.reason, apply.Failed, tc.obj)
 			if text := c.Err.Error(); apply.IsFatal(c.Err) != tc.fatal || !strings.Contains(text, tc.text) {
@@ -113,7 +113,7 @@ var _ = Describe("What an answer of the apiserver means for a run", func() {
 
 var _ = It("An answer 403 since the namespace is terminating ends the run", func() {
 	t := GinkgoTB()
-	ns, s := namespace(t), newSide(t, "one")
+	ns, s := cluster.NewNamespace(t), newSide(t, "one")
 	held := create(t, configMap(ns, "held", nil))
 	edit(t, held, func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/hold"}) })
 	t.Cleanup(func() { edit(t, held, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) }) })

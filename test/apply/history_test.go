@@ -24,7 +24,7 @@ import (
 
 var _ = It("Runs and OperatorVersions are recorded, and come back as they were", Label("history"), func() {
 	t := GinkgoTB()
-	ns, ctx := namespace(t), context.Background()
+	ns, ctx := cluster.NewNamespace(t), context.Background()
 	store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
 	ov := gen.Version(ns, "op", gen.Param("A", "1", ""), gen.ConfigMaps("cm", 20), gen.Serial("deploy", "cm"))
 	i := gen.Instance("i", ov, map[string]string{"A": "2"})
@@ -93,7 +93,7 @@ var _ = Describe("The runs beyond the last ten go, and with them the OperatorVer
 	}) {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns, ctx := namespace(t), context.Background()
+			ns, ctx := cluster.NewNamespace(t), context.Background()
 			store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
 			i, other := gen.Instance("i", gen.Version(ns, "op"), nil), gen.Instance("i-other", gen.Version(ns, "op"), nil)
 			env.Must(t, cluster.Create(ctx, i))
@@ -126,7 +126,7 @@ var _ = Describe("The runs beyond the last ten go, and with them the OperatorVer
 
 var _ = It("Sensitive values stand in ControllerRevisions sealed, and come back for their run only", Label("sensitive-history", "T27"), func() {
 	t := GinkgoTB()
-	ns, ctx := namespace(t), context.Background()
+	ns, ctx := cluster.NewNamespace(t), context.Background()
 	store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
 	i := gen.Instance("i", gen.Version(ns, "op"), nil)
 	env.Must(t, cluster.Create(ctx, i))
@@ -192,7 +192,7 @@ var _ = Describe("A record is read only as kudo has written it, for its owner an
 	}) {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns := namespace(t)
+			ns := cluster.NewNamespace(t)
 			store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))
 			i, other := gen.Instance("i", gen.Version(ns, "op"), nil), gen.Instance("other", gen.Version(ns, "op"), nil)
 			env.Must(t, cluster.Create(ctx, i))
@@ -213,7 +213,7 @@ var _ = Describe("A record is read only as kudo has written it, for its owner an
 	}
 	It("a run has the uid of its number, and no record is written without a key", func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		i := gen.Instance("i", gen.Version(ns, "op"), nil)
 		env.Must(t, cluster.Create(ctx, i))
 		store := history.New(cluster, cluster, history.NewKeys(cluster, "kudo-system"))

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,18 +23,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/test/env"
-	"kudo.dev/kudo/test/gen"
 )
-
-func namespace(t testing.TB) string {
-	t.Helper()
-	ns, err := cluster.Namespace(context.Background())
-	env.Must(t, err)
-	t.Cleanup(func() {
-		_ = cluster.Delete(context.Background(), &corev1.Namespace{ObjectMeta: gen.Meta("", ns)})
-	})
-	return ns
-}
 
 // wire is a side's way to the apiserver. It notes the requests, and can hold back what watches say.
 type wire struct {

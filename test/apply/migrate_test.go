@@ -55,7 +55,7 @@ spec:
 // What another program of KUDO's field manager wrote stays; pods are not restarted by the taking over itself.
 var _ = It("What KUDO wrote and the template no longer has leaves the object", Label("migrate", "rule-23"), func() {
 	t := GinkgoTB()
-	ns, ctx := namespace(t), context.Background()
+	ns, ctx := cluster.NewNamespace(t), context.Background()
 	made := &unstructured.Unstructured{}
 	env.Must(t, yaml.Unmarshal([]byte(old), &made.Object))
 	made.SetNamespace(ns)

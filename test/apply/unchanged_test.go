@@ -51,7 +51,7 @@ var _ = Describe("An unchanged object is judged against the live object, by uid,
 	}) {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns, s := namespace(t), newSide(t, "one")
+			ns, s := cluster.NewNamespace(t), newSide(t, "one")
 			obj := tc.obj(ns)
 			s.watch(obj)
 			s.does(t, "first", apply.Created, obj)
@@ -80,7 +80,7 @@ var _ = Describe("An unchanged object is judged against the live object, by uid,
 
 var _ = It("The apply of many unchanged objects sends no request", Serial, Label("unchanged-costs-nothing"), func() {
 	t := GinkgoTB()
-	ns, s := namespace(t), newSide(t, "one")
+	ns, s := cluster.NewNamespace(t), newSide(t, "one")
 	var objs []*unstructured.Unstructured
 	for i := range 50 {
 		objs = append(objs, configMap(ns, fmt.Sprintf("n-%d", i), map[string]any{"a": "1"}))
@@ -119,7 +119,7 @@ var _ = Describe("The mirror's copy may be older than what happened", func() {
 	}
 	It("a write of our own is known", func() {
 		t := GinkgoTB()
-		ns, s := namespace(t), newSide(t, "one")
+		ns, s := cluster.NewNamespace(t), newSide(t, "one")
 		obj, other := configMap(ns, "x", one), configMap(ns, "x", two)
 		s.watch(obj)
 		s.does(t, "first", apply.Created, obj)
@@ -134,7 +134,7 @@ var _ = Describe("The mirror's copy may be older than what happened", func() {
 	})
 	It("an edit by others is put right once it is observed", func() {
 		t := GinkgoTB()
-		ns, s := namespace(t), newSide(t, "one")
+		ns, s := cluster.NewNamespace(t), newSide(t, "one")
 		obj := configMap(ns, "x", one)
 		s.watch(obj)
 		s.does(t, "first", apply.Created, obj)
@@ -153,7 +153,7 @@ var _ = Describe("The mirror's copy may be older than what happened", func() {
 	})
 	It("an object that was deleted unobserved is made anew", func() {
 		t := GinkgoTB()
-		ns, s := namespace(t), newSide(t, "one")
+		ns, s := cluster.NewNamespace(t), newSide(t, "one")
 		obj := configMap(ns, "x", one)
 		s.watch(obj)
 		c := s.does(t, "first", apply.Created, obj)

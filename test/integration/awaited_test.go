@@ -55,7 +55,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: c}]
 var _ = DescribeTable("A step that scales to zero awaits the end of the pods, since a Job of the next step may use their volumes",
 	func(ctx context.Context, template string) {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "store", gen.Template("w.yaml", template), gen.Template("j.yaml", job), gen.Apply("w", "w.yaml"), gen.Apply("j", "j.yaml"),
 			gen.Serial("deploy", "w"), gen.Serial("stop", "w", "j"), gen.Param("STOP", "", "stop"))
 		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
@@ -92,7 +92,7 @@ var _ = DescribeTable("A step that scales to zero awaits the end of the pods, si
 
 var _ = It("A bound claim that asks for more is awaited until its volume has grown", Label("claim-growth", "G4"), func(ctx context.Context) {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: ns}, Provisioner: "example.org/none", AllowVolumeExpansion: ptr.To(true)}
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: corev1.PersistentVolumeSpec{

@@ -28,7 +28,7 @@ spec:
 
 var _ = It("An update that the API server refuses names the template and the parameter, in the preview, in the status and on the command line", Label("P8"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := gen.Version(ns, "sized-1", gen.Param("MEMORY", "64Mi", ""), gen.Param("SECRET", "s", ""), gen.Template("sized.yaml", sized), gen.Apply("sized", "sized.yaml"), gen.Serial("deploy", "sized"))
 	deploy(t, ov, "i", nil)
 	const blame = "spec.template.spec.containers[0].resources.limits.memory: template sized.yaml uses MEMORY"

@@ -27,7 +27,7 @@ metadata:
 		"one":  {"one template", endless, 1, "it takes too much work: its loops and functions go through more than 256 MiB"},
 		"many": {"many that are allowed each", half, 40, "take too much work: their loops and functions go through more than 2048 MiB"},
 	} {
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		options := []gen.VersionMod{gen.Template("a.yaml", tc.template)}
 		var names []string
 		for i := range tc.tasks {

@@ -50,7 +50,7 @@ func reconciling(i *v1beta1.Instance) string {
 
 var _ = It("A step that waits names the pod, the container and the reason, in the status and on the command line", Label("culprit", "P21", "P22", "P23"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	stuck(t, ns)
 	found, i := culpritOf(t, ns, hasPod)
 	if found.Kind != "Deployment" || found.Name != "i" || found.Namespace != ns || !strings.HasPrefix(found.Owner, "ReplicaSet i-") || !strings.HasPrefix(found.Pod, "i-") ||
@@ -76,7 +76,7 @@ var _ = It("A step that waits names the pod, the container and the reason, in th
 
 var _ = It("A quota that holds pods back is named with its numbers", Label("culprit", "P21"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	quota := &corev1.ResourceQuota{ObjectMeta: gen.Meta(ns, "team")}
 	quota.Spec.Hard = corev1.ResourceList{"pods": resource.MustParse("2")}
 	env.Must(t, cluster.Create(t.Context(), quota))
@@ -108,7 +108,7 @@ spec:
 
 var _ = It("A Job that fails names its container and exit code, in the event, the status and the error of the command", Label("culprit", "P21", "P22"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := failing(ns)
 	env.Must(t, cluster.Create(t.Context(), ov))
 	env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, nil)))
@@ -159,7 +159,7 @@ var _ = DescribeTable("The last lines of the container that failed are shown, wi
 	if !plane.IsDisposable() {
 		t.Skip("needs simulated pods, and KUDO_TEST_KUBECONFIG names a cluster")
 	}
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := talking(ns, kind)
 	env.Must(t, cluster.Create(t.Context(), ov))
 	env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, map[string]string{"PASSWORD": hidden})))
@@ -195,7 +195,7 @@ var _ = DescribeTable("The last lines of the container that failed are shown, wi
 
 var _ = It("The manager shows no pod that the account of the run may not list, and says so", Label("culprit", "P21", "tenancy"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	env.Must(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "worker")}))
 	env.Must(t, cluster.Create(t.Context(), &rbacv1.Role{ObjectMeta: gen.Meta(ns, "worker"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "create", "patch", "delete"}}}}))

@@ -34,7 +34,7 @@ func isLate(after string) func(*v1beta1.Instance) bool {
 var _ = Describe("Deadlines", Label("deadlines", "P19"), func() {
 	It("warn of a step, then fail it permanently, without starting a plan", func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := web(ns)
 		env.Must(t, cluster.Create(t.Context(), ov))
 		i := gen.Instance("i", ov, map[string]string{"IMAGE": missingImage})
@@ -62,7 +62,7 @@ var _ = Describe("Deadlines", Label("deadlines", "P19"), func() {
 
 	It("cancel a run only when another plan waits behind it", func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := web(ns, gen.Param("VALUE", "1", ""), gen.ConfigMaps("cm", 1), gen.Serial("backup", "cm"))
 		env.Must(t, cluster.Create(t.Context(), ov))
 		i := gen.Instance("i", ov, map[string]string{"IMAGE": missingImage})
@@ -79,7 +79,7 @@ var _ = Describe("Deadlines", Label("deadlines", "P19"), func() {
 
 	It("are not needed to say of a step that it takes longer than in the last runs", Label("slow"), func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		deploy(t, web(ns), "i", nil)
 		env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"IMAGE": missingImage} }))
 		late := await(t, ns, "i", func(i *v1beta1.Instance) bool {
@@ -93,7 +93,7 @@ var _ = Describe("Deadlines", Label("deadlines", "P19"), func() {
 
 	It("fail a cleanup that keeps the Instance, and cannot give it up", func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "bye", gen.Param("VALUE", "1", ""), gen.ConfigMaps("cm", 1), gen.Task("wait", v1beta1.DummyTask, v1beta1.TaskSpec{}),
 			gen.Serial("deploy", "cm"), gen.Serial("cleanup", "wait"))
 		i := deploy(t, ov, "i", nil)

@@ -17,7 +17,7 @@ import (
 
 var _ = It("A parameter switches a dependency on and off; switched off, its cleanup plan runs", Label("enabling-parameter"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	child := gen.Version(ns, "store-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"),
 		gen.Task("drop", v1beta1.DeleteTask, v1beta1.TaskSpec{Resources: []string{"cm-0.yaml"}}), gen.Serial("cleanup", "drop"))
 	env.Must(t, cluster.Create(t.Context(), child))
@@ -44,7 +44,7 @@ var _ = It("A parameter switches a dependency on and off; switched off, its clea
 
 var _ = It("A parent that waits for the end of its child says what holds the child", func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	env.Must(t, cluster.Create(t.Context(), gen.Version(ns, "store-1.0.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"),
 		gen.Task("fail", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("cleanup", "fail"))))
 	parent := gen.Version(ns, "app", gen.Param("STORE", "true", ""), func(ov *v1beta1.OperatorVersion) { ov.Spec.Parameters[0].Type = v1beta1.BooleanType },
@@ -61,7 +61,7 @@ var _ = It("A parent that waits for the end of its child says what holds the chi
 
 var _ = It("Who suspends a parent suspends its children", func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	env.Must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
 	status(t, deploy(t, app(ns, "app", "1.0.0"), "i", nil), "deploy", v1beta1.Complete)
 	for n, suspend := range []bool{true, false} {
@@ -89,7 +89,7 @@ func app(ns, name, version string) *v1beta1.OperatorVersion {
 
 var _ = It("A child follows its parent: its parameters, also those that leave the file, its version, and its end", Label("dependency"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	env.Must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
 	env.Must(t, cluster.Create(t.Context(), store(ns, "2.0.0", gen.Serial("upgrade", "cm"))))
 	next := app(ns, "app-2", "2.0.0")
@@ -124,7 +124,7 @@ var _ = It("A child follows its parent: its parameters, also those that leave th
 
 var _ = It("Several Instances use one that is shared: it is awaited, and has a life of its own", Label("shared-dependency"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	common := store(ns, "1.2.0")
 	using := func(name, versions string) *v1beta1.OperatorVersion {
 		return gen.Version(ns, name, gen.Param("VALUE", "x", ""), gen.ConfigMaps("own", 1), gen.Task("store", v1beta1.KudoOperatorTask,
@@ -169,7 +169,7 @@ var _ = It("Several Instances use one that is shared: it is awaited, and has a l
 
 var _ = It("A dependency whose OperatorVersion has not the locked content does not run, and runs once it has (S33)", Label("locked-dependency", "S33"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	locked := store(ns, "1.0.0")
 	digest, err := content.Digest(locked)
 	env.Must(t, err)
@@ -207,7 +207,7 @@ var _ = It("A dependency whose OperatorVersion has not the locked content does n
 
 var _ = It("The failure of a child is its parent's, with the child's message, and a retry continues once it is mended", Label("failed-dependency"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	broken := store(ns, "1.0.0", gen.Task("fails", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "fails"))
 	env.Must(t, cluster.Create(t.Context(), broken))
 	failed := deploy(t, app(ns, "app", "1.0.0"), "i", nil)
@@ -226,7 +226,7 @@ var _ = It("The failure of a child is its parent's, with the child's message, an
 
 var _ = It("An Instance that a user made is not taken for a dependency unless that was allowed", Label("foreign-dependency"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	env.Must(t, cluster.Create(t.Context(), store(ns, "1.0.0")))
 	mine := deploy(t, store(ns, "0.9.0"), "i-store", map[string]string{"VALUE": "mine"})
 	status(t, deploy(t, app(ns, "app", "1.0.0"), "i", nil), "deploy", v1beta1.FatalError, "Instance "+ns+"/i-store", "kudo.dev/adopt")

@@ -89,7 +89,7 @@ func unpacked(t testing.TB, path string) map[string]string {
 
 var _ = It("A diagnostics collection has the Instance, its child, their objects, pods, events and history, names what cannot be collected, and holds nothing secret", Label("diagnostics"), func() {
 	t := GinkgoTB()
-	ns, other := namespace(t), namespace(t)
+	ns, other := cluster.NewNamespace(t), cluster.NewNamespace(t)
 	ctx := context.Background()
 	env.Must(t, cluster.Create(ctx, &corev1.Secret{ObjectMeta: gen.Meta(other, "far"), StringData: map[string]string{"value": elsewhere}}))
 	child := gen.Version(ns, "kid", gen.Param("PASSWORD", "", ""), gen.Template("secret.yaml", secretText), gen.Apply("secret", "secret.yaml"), gen.Serial("deploy", "secret"))
@@ -179,7 +179,7 @@ var _ = It("A diagnostics collection has the Instance, its child, their objects,
 
 var _ = It("Diagnostics of the same state have the same files, byte by byte, but for the lease, which is renewed", func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	deploy(t, gen.Version(ns, "same", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 3), gen.Serial("deploy", "cm")), "i", nil)
 	dir := t.TempDir()
 	var got []map[string]string

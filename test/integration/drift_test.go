@@ -45,7 +45,7 @@ func drifted(i *v1beta1.Instance) string {
 
 var _ = It("Drift is reported, with field and writer, and not corrected outside a run; the next run does", Label("drift", "rule-13"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := web(ns, gen.Template("page.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-page\", labels: {tier: front}}\ndata: {page: hello}\n"),
 		gen.Apply("page", "page.yaml"), gen.Serial("deploy", "app", "page"))
 	status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
@@ -95,7 +95,7 @@ func driftOf(i *v1beta1.Instance, kind string) *v1beta1.ObjectDrift {
 
 var _ = It("Drift has the time of the change, which stays while the drift stays", Label("drift-since", "P30", "rule-13"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := web(ns, gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "app", "cm"))
 	status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
 	page, server := &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "i-cm-0")}, &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}
@@ -132,7 +132,7 @@ var _ = It("Drift has the time of the change, which stays while the drift stays"
 var _ = It("What an autoscaler does is no drift, and does not hide any", Label("drift-beside-autoscaler", "rule-13"), func() {
 	t := GinkgoTB()
 	ctx := context.Background()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	deploy(t, web(ns), "i", nil)
 	server := &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}
 	env.Must(t, cluster.Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: gen.Meta(ns, "i"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
@@ -158,7 +158,7 @@ var _ = It("What an autoscaler does is no drift, and does not hide any", Label("
 var _ = It("A client that changes a field again and again is named once, with one write", Serial, Label("drift-storm", "rule-13"), func() {
 	t := GinkgoTB()
 	ctx := context.Background()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	deploy(t, gen.Version(ns, "storm", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm")), "i", nil)
 	before := get(t, &v1beta1.Instance{}, ns, "i").ResourceVersion
 	page := &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "i-cm-0")}

@@ -42,7 +42,7 @@ func notReady(reason string) func(*v1beta1.Instance) bool {
 
 var _ = It("A queued plan waits for an OperatorVersion that has gone, says so, and runs when it is back", Label("queue-without-version"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := stuck(t, ns)
 	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters["A"] = "2" }))
 	await(t, ns, "i", func(i *v1beta1.Instance) bool { return len(i.Status.Queue) == 1 })
@@ -56,7 +56,7 @@ var _ = It("A queued plan waits for an OperatorVersion that has gone, says so, a
 
 var _ = It("Commands that need the OperatorVersion of an Instance say what to do when it does not exist any more", Label("commands-without-version"), func() {
 	t := GinkgoTB()
-	ns, dir := namespace(t), filepath.Join(sourcetree.Root(), "operators", "catalog", "hello", "operator")
+	ns, dir := cluster.NewNamespace(t), filepath.Join(sourcetree.Root(), "operators", "catalog", "hello", "operator")
 	kudo(t, 0, "install", dir, "--instance", "i", "-n", ns, "--wait")
 	ov := get(t, &v1beta1.Instance{}, ns, "i").OperatorVersionKey()
 	env.Must(t, cluster.Delete(t.Context(), &v1beta1.OperatorVersion{ObjectMeta: gen.Meta(ov.Namespace, ov.Name)}))
@@ -72,7 +72,7 @@ var _ = It("Commands that need the OperatorVersion of an Instance say what to do
 
 var _ = It("A plan that is cancelled is shown as ended, though the OperatorVersion that comes next is not there", Label("cancel-without-version"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	stuck(t, ns)
 	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Name = "missing" }))
 	kudo(t, 0, "plan", "cancel", "--instance", "i", "-n", ns)
@@ -84,7 +84,7 @@ var _ = It("A plan that is cancelled is shown as ended, though the OperatorVersi
 
 var _ = It("A spec that is refused while a plan runs is shown as refused when the plan has ended", Label("refused-while-running"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ctx := context.Background()
 	held := &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "i-cm-0")}
 	held.Finalizers, held.Labels = []string{"example.org/hold"}, map[string]string{"heritage": "kudo", "kudo.dev/instance": "i"}
@@ -124,7 +124,7 @@ func ofKUDO(t testing.TB, name, plan string, uid types.UID, ov *v1beta1.Operator
 
 var _ = It("The status of an Instance may have been copied along with it: each goes on with its own run", func() {
 	t := GinkgoTB()
-	one, two := namespace(t), namespace(t)
+	one, two := cluster.NewNamespace(t), cluster.NewNamespace(t)
 	waits := web(one, func(ov *v1beta1.OperatorVersion) { *ov.Spec.Parameters[1].Default = "does-not-exist:1" })
 	writes := gen.Version(two, "copy", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	for _, ov := range []*v1beta1.OperatorVersion{waits, writes} {
@@ -138,7 +138,7 @@ var _ = It("The status of an Instance may have been copied along with it: each g
 
 var _ = It("A run of a plan that the OperatorVersion does not have cannot continue, and is not complete", func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := gen.Version(ns, "renamed", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	ofKUDO(t, "i", "backup", "of-kudo", ov)
 	env.Must(t, cluster.Create(context.Background(), ov))
@@ -148,7 +148,7 @@ var _ = It("A run of a plan that the OperatorVersion does not have cannot contin
 
 var _ = It("An Instance whose cleanup failed does not hold its namespace, also if nothing else in there tells of its end", Label("failed-cleanup-in-namespace"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ctx := context.Background()
 	ov := gen.Version(ns, "clean", gen.Task("done", "Dummy", v1beta1.TaskSpec{Done: true}),
 		gen.Task("fail", "Dummy", v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "done"), gen.Serial("cleanup", "fail"))
@@ -165,7 +165,7 @@ var _ = It("An Instance whose cleanup failed does not hold its namespace, also i
 
 var _ = It("A task warns once in a run, however often it is observed", func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ctx := context.Background()
 	env.Must(t, cluster.Create(ctx, &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "theirs")}))
 	ov := gen.Version(ns, "once",
@@ -203,7 +203,7 @@ var _ = It("A task warns once in a run, however often it is observed", func() {
 
 var _ = It("An Instance that can never run is denied, and the denial says why: its name is longer than a label's value may be", func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := web(ns)
 	env.Must(t, cluster.Create(context.Background(), ov))
 	err := cluster.Create(context.Background(), gen.Instance(strings.Repeat("i", 64), ov, nil))

@@ -43,7 +43,7 @@ func web(ns string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
 
 var _ = It("Objects are applied with kudo's metadata, owner, labels and annotations", Label("metadata", "rule-23", "rule-24"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	i := deploy(t, web(ns), "i", nil)
 	d := get(t, &appsv1.Deployment{}, ns, "i")
 	owner := metav1.GetControllerOf(d)
@@ -73,7 +73,7 @@ var _ = It("Objects are applied with kudo's metadata, owner, labels and annotati
 
 var _ = It("A plan waits for what is not ready, says for what, and goes on with other values when they change", Label("wait-and-restart", "rule-3", "rule-16"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := web(ns)
 	env.Must(t, cluster.Create(context.Background(), ov))
 	env.Must(t, cluster.Create(context.Background(), gen.Instance("i", ov, map[string]string{"IMAGE": "does-not-exist:1"})))
@@ -98,7 +98,7 @@ var _ = It("A plan waits for what is not ready, says for what, and goes on with 
 
 var _ = It("Plans of other triggers are queued behind the running one, and run in order; reverting empties the queue", Label("queue", "rule-3"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := web(ns, gen.Param("A", "1", "plan-a"), gen.Param("B", "1", "plan-b"), gen.Task("done", "Dummy", v1beta1.TaskSpec{Done: true}),
 		gen.Serial("plan-a", "done"), gen.Serial("plan-b", "done"))
 	env.Must(t, cluster.Create(context.Background(), ov))
@@ -123,7 +123,7 @@ var _ = It("Plans of other triggers are queued behind the running one, and run i
 
 var _ = It("A run uses the old values of parameters that wait for a plan of their own: taken back in time, a change leaves nothing", Label("values-of-queued-plans", "rule-3"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := gen.Version(ns, "held", gen.Param("A", "1", ""), gen.Param("B", "1", "plan-b"),
 		gen.Template("cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm\ndata:\n  a: \"{{ .Params.A }}\"\n  b: \"{{ .Params.B }}\"\n"),
 		gen.Template("job.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: job-{{ .PlanName }}\nspec:\n  template:\n    spec:\n      restartPolicy: Never\n      containers:\n      - {name: c, image: busybox, command: [sleep, \"1000\"]}\n"),
@@ -145,7 +145,7 @@ var _ = It("A run uses the old values of parameters that wait for a plan of thei
 
 var _ = It("A Dummy that is never done holds its plan until another plan is asked for", Label("never-done", "rule-10"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := gen.Version(ns, "never", gen.Param("FORBIDDEN", "1", "not-allowed"), gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1),
 		gen.Task("never", "Dummy", v1beta1.TaskSpec{}), gen.Serial("deploy", "cm"), gen.Serial("not-allowed", "never"))
 	deploy(t, ov, "i", nil)
@@ -159,7 +159,7 @@ var _ = It("A Dummy that is never done holds its plan until another plan is aske
 
 var _ = It("Toggle applies and deletes, and Delete leaves foreign objects and unknown kinds alone, and says so", Label("toggle-and-delete", "rule-11"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	env.Must(t, cluster.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "theirs")}))
 	ov := gen.Version(ns, "toggle", gen.Param("ON", "true", ""),
 		gen.Template("cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: mine\n"),
@@ -181,7 +181,7 @@ var _ = It("Toggle applies and deletes, and Delete leaves foreign objects and un
 
 var _ = It("An Instance may come before its OperatorVersion, and is refused with what to do if it can never run", Label("order", "rule-5", "rule-8"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := web(ns)
 	env.Must(t, cluster.Create(context.Background(), gen.Instance("i", ov, nil)))
 	i := await(t, ns, "i", func(i *v1beta1.Instance) bool { return i != nil && len(i.Status.Conditions) == 1 })
@@ -206,7 +206,7 @@ var _ = It("An Instance may come before its OperatorVersion, and is refused with
 
 var _ = It("Fields that the schema lacks are left out and named, duplicate keys too, and stringData does not stay", Label("fields-that-the-schema-lacks", "rule-21"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := gen.Version(ns, "fields", gen.Param("V", "1", ""),
 		gen.Template("svc.yaml", "apiVersion: v1\nkind: Service\nmetadata:\n  name: s\nspec:\n  nonsense: true\n  selector: {a: b}\n  ports:\n  - {port: 80, name: a, protocol: TCP, wrong: 1}\n"),
 		gen.Template("secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\nstringData:\n  {{ if eq .Params.V \"1\" }}old: x{{ else }}new: z{{ end }}\n"),
@@ -223,7 +223,7 @@ var _ = It("Fields that the schema lacks are left out and named, duplicate keys 
 
 var _ = It("An upgrade runs one plan, with the new parameters, and removes what no task names any more", Label("upgrade-and-prune", "rule-2", "rule-12"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	text := func(name string, keep bool) string {
 		annotations := ""
 		if keep {
@@ -253,7 +253,7 @@ var _ = It("An upgrade runs one plan, with the new parameters, and removes what 
 
 var _ = It("The cleanup plan runs on deletion, and one that failed holds the Instance until it is retried or given up", Label("cleanup"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ctx := context.Background()
 	ov := gen.Version(ns, "clean", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1),
 		gen.Task("fail", "Dummy", v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "cm"), gen.Serial("cleanup", "fail"))
@@ -272,7 +272,7 @@ var _ = It("The cleanup plan runs on deletion, and one that failed holds the Ins
 
 var _ = It("A namespace that is deleted takes its Instances along, also ones with a cleanup plan", Label("namespace-deleted", "rule-15"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ctx := context.Background()
 	ov := gen.Version(ns, "clean", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.ConfigMaps("more", 1), gen.Serial("deploy", "cm"), gen.Serial("cleanup", "more"))
 	deploy(t, ov, "i", nil)
@@ -284,7 +284,7 @@ var _ = It("A namespace that is deleted takes its Instances along, also ones wit
 
 var _ = It("A reinstall right after an uninstall waits for the old objects to go, and works", Label("reinstall", "rule-20"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := web(ns)
 	old := deploy(t, ov, "i", nil)
 	kudo(t, 0, "uninstall", "--instance", "i", "-n", ns)
@@ -299,7 +299,7 @@ var _ = It("A reinstall right after an uninstall waits for the old objects to go
 
 var _ = It("An Instance that KUDO left goes on: while idle nothing starts, and an unfinished plan of the same uid ends", Label("instance-of-kudo", "rule-1"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ctx := context.Background()
 	ov := gen.Version(ns, "old", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	for name, state := range map[string]v1beta1.ExecutionStatus{"resting": v1beta1.Complete, "running": v1beta1.InProgress} {
@@ -327,7 +327,7 @@ var _ = It("An Instance that KUDO left goes on: while idle nothing starts, and a
 
 var _ = It("The webhooks deny what can never be right, and nothing else", Label("admission", "rule-4", "rule-5", "rule-6"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	yes := true
 	ov := web(ns, func(ov *v1beta1.OperatorVersion) {
 		fixed := "small"
@@ -357,7 +357,7 @@ var _ = It("The webhooks deny what can never be right, and nothing else", Label(
 
 var _ = It("Readiness shows drift, which is not corrected outside a run", Label("readiness", "rule-13"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	deploy(t, web(ns), "i", nil)
 	env.Must(t, cluster.Delete(context.Background(), &appsv1.Deployment{ObjectMeta: gen.Meta(ns, "i")}))
 	i := await(t, ns, "i", func(i *v1beta1.Instance) bool { return i.Status.Conditions[0].Status == "False" })

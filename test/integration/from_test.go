@@ -9,7 +9,7 @@ import (
 
 var _ = It("The plans of an Instance see the version before, and a rollback sees that nothing else was completed", Label("rollback", "G5"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	pack := func(version, app string) string {
 		return write(t, map[string]string{
 			"operator.yaml": strings.Replace(operatorYAML, "operatorVersion: 0.1.0", "operatorVersion: "+version+"\nappVersion: "+app, 1),

@@ -64,7 +64,7 @@ func names(from, to int64) []string {
 
 var _ = It("The first run of an OperatorVersion records it for those that follow, and it is deleted when the last run of its version is", Label("held-version"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := small(ns, "one")
 	deploy(t, ov, "i", nil)
 	is := func(want ...string) {
@@ -107,7 +107,7 @@ var _ = It("The first run of an OperatorVersion records it for those that follow
 
 var _ = It("A ControllerRevision that kudo did not make has the name of the cleanup plan's record: the Instance stays and says so, until that is deleted. One that never ran anything has nothing to clean up", Label("cleanup-name-taken"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	foreign := func(name string) *appsv1.ControllerRevision {
 		r := &appsv1.ControllerRevision{ObjectMeta: gen.Meta(ns, name), Revision: 1, Data: runtime.RawExtension{Raw: []byte(`{"a":"b"}`)}}
 		env.Must(t, cluster.Create(t.Context(), r))
@@ -146,7 +146,7 @@ var _ = It("A ControllerRevision that kudo did not make has the name of the clea
 
 var _ = It("After a crash during the first run, an OperatorVersion that was changed before the manager came back is the one that the run records", Label("left-over-version"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov, before := small(ns, "one"), gen.Version(ns, "one", gen.Serial("deploy"))
 	env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, nil)))
 	i := await(t, ns, "i", notReady(v1beta1.ReasonOperatorVersionNotFound))
@@ -167,7 +167,7 @@ var _ = It("After a crash during the first run, an OperatorVersion that was chan
 
 var _ = It("Parameters and version that together are more than an object may hold are refused, until they are less", Label("run-over-the-limit"), func() {
 	t := GinkgoTB()
-	ns, noise := namespace(t), make([]byte, 1<<20)
+	ns, noise := cluster.NewNamespace(t), make([]byte, 1<<20)
 	rand.New(rand.NewSource(1)).Read(noise)
 	text := base64.StdEncoding.EncodeToString(noise) // it can be compressed to no less than the noise
 	ov := small(ns, "one")

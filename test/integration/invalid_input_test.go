@@ -66,7 +66,7 @@ var _ = Describe("The command line refuses wrong packages and calls, before anyt
 	} {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns := namespace(t) + "-new"
+			ns := cluster.NewNamespace(t) + "-new"
 			out := kudo(t, tc.code, append([]string{"install", write(t, tc.files), "-n", ns, "--create-namespace"}, tc.args...)...)
 			contains(t, out, tc.want...)
 			if err := cluster.Get(context.Background(), client.ObjectKey{Name: ns}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
@@ -90,7 +90,7 @@ var _ = Describe("A run ends with a message that names the object, the field and
 	} {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns := namespace(t)
+			ns := cluster.NewNamespace(t)
 			ov := gen.Version(ns, "wrong", gen.Template("app.yaml", tc.template), gen.Apply("app", "app.yaml"), gen.Serial("deploy", "app"))
 			i := deploy(t, ov, "i", nil)
 			status(t, i, "deploy", v1beta1.FatalError, tc.want...)
@@ -100,7 +100,7 @@ var _ = Describe("A run ends with a message that names the object, the field and
 
 var _ = It("Suites that were written for KUDO assert its events: reason, text and source, to the letter", Label("events"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := gen.Version(ns, "told", gen.Task("app", v1beta1.DummyTask, v1beta1.TaskSpec{WantErr: true, Fatal: true}), gen.Serial("deploy", "app"))
 	status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.FatalError)
 	for _, want := range []string{
@@ -120,7 +120,7 @@ var _ = It("Suites that were written for KUDO assert its events: reason, text an
 
 var _ = It("A foreign object of the same name is refused by name, and stays as it is; nothing else of the task is written", Label("foreign-object", "rule-20"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ctx := context.Background()
 	foreign := &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "i-cm-1"), Data: map[string]string{"theirs": "yes"}}
 	env.Must(t, cluster.Create(ctx, foreign))

@@ -47,7 +47,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 
 	It("stays when the Instance is deleted, and an Instance of the name takes it over", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "store", gen.Param("VALUE", "one", ""), annotated("kept", `kudo.dev/keep: "true"`), annotated("of-helm", "helm.sh/resource-policy: keep"),
 			annotated("dropped", `kudo.dev/keep: "false"`), annotated("plain", `a: b`),
 			gen.Apply("all", "kept.yaml", "of-helm.yaml", "dropped.yaml", "plain.yaml"), gen.Serial("deploy", "all"))
@@ -72,7 +72,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 
 	It("as a claim or in no namespace is taken over again by a reinstallation, with its data, which an event names", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t, v1beta1.PrivilegedLabel)
+		ns := cluster.NewNamespace(t, v1beta1.PrivilegedLabel)
 		ov := gen.Version(ns, "store", gen.Template("c.yaml", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: '{{ .Name }}'}\n"+
 			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n"),
 			gen.Template("r.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: '{{ .Namespace }}-reader'}\n"+
@@ -113,7 +113,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 
 	It("by a user is the Instance's no more at once, also while a plan hangs, and counts as no drift", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "store", gen.Param("VALUE", "one", ""), annotated("a", "x: z"), annotated("b", "x: z"), gen.Param("HANG", "", "hang"),
 			gen.Apply("all", "a.yaml", "b.yaml"), gen.Serial("deploy", "all"), gen.Task("hang", v1beta1.DummyTask, v1beta1.TaskSpec{}), gen.Serial("hang", "hang"))
 		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
@@ -144,7 +144,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 
 	It("is owned again by the next plan once it is not kept any more", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "store", gen.Param("VALUE", "one", ""), annotated("a", "x: z"), gen.Apply("all", "a.yaml"), gen.Serial("deploy", "all"))
 		status(t, deploy(t, ov, "i", nil), "deploy", v1beta1.Complete)
 		keep(ctx, ns, "a")
@@ -159,7 +159,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 
 	It("is not deleted by a Delete task, by a Toggle that is switched off and by an upgrade that drops it", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		boolean := func(ov *v1beta1.OperatorVersion) { ov.Spec.Parameters[1].Type = v1beta1.BooleanType }
 		one := gen.Version(ns, "store-1", gen.Param("VALUE", "one", ""), gen.Param("ON", "true", ""), boolean, gen.Param("DROP", "", "drop"),
 			annotated("a", `kudo.dev/keep: ""`), annotated("b", `kudo.dev/keep: ""`), annotated("c", `kudo.dev/keep: ""`),
@@ -185,7 +185,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 
 	It("can be all claims of an Instance, by a flag of uninstall", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		const spec = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}"
 		ov := gen.Version(ns, "store", gen.Template("c.yaml", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: '{{ .Name }}'}\n"+spec+"\n"),
 			gen.Template("s.yaml", workload("StatefulSet", "\n  volumeClaimTemplates: [{metadata: {name: own}, "+spec+"}]")),
@@ -225,7 +225,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 
 	It("is released also if nothing can run, if an upgrade has dropped it, and if another client has changed it, which is still seen", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n"
 		one := gen.Version(ns, "store-1", gen.Param("VALUE", "one", ""), annotated("a", "x: z"), gen.Template("c.yaml", claim), gen.Apply("all", "a.yaml", "c.yaml"), gen.Serial("deploy", "all"))
 		two := gen.Version(ns, "store-2", gen.Param("VALUE", "one", ""), annotated("a", "x: z"), gen.Apply("all", "a.yaml"), gen.Serial("deploy", "all"))
@@ -258,7 +258,7 @@ var _ = Describe("What is annotated to be kept", Label("keep", "P25", "P26"), fu
 
 	It("is no claim that goes with its StatefulSet: uninstall says so, and does not begin", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "store", gen.Template("s.yaml", `apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: "{{ .Name }}"}
@@ -284,7 +284,7 @@ spec:
 
 	It("is no Instance that a plan creates, since the owners of these are counted", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		child := gen.Version(ns, "child-1", gen.Serial("deploy"))
 		env.Must(t, cluster.Create(ctx, child))
 		ov := gen.Version(ns, "parent", gen.Template("i.yaml", "apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata:\n  name: '{{ .Name }}-0'\n  annotations: {kudo.dev/keep: \"true\"}\n"+

@@ -25,17 +25,6 @@ import (
 // half a minute of a cluster's life.
 const long = 2 * time.Minute
 
-// namespace makes a namespace for a test, which goes after it.
-func namespace(t testing.TB, labels ...string) string {
-	t.Helper()
-	ns, err := cluster.Namespace(context.Background(), labels...)
-	env.Must(t, err)
-	t.Cleanup(func() {
-		_ = cluster.Delete(context.Background(), &corev1.Namespace{ObjectMeta: gen.Meta("", ns)})
-	})
-	return ns
-}
-
 // kudo runs the command line, and wants an exit code.
 func kudo(t testing.TB, code int, args ...string) string {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 var _ = DescribeTable("What package render --manifests writes is what install creates:", Label("P30", "manifests"),
 	func(pkg string, objects int, flags ...string) {
 		t := GinkgoTB()
-		installed, applied := namespace(t), namespace(t)
+		installed, applied := cluster.NewNamespace(t), cluster.NewNamespace(t)
 		dir, source := t.TempDir(), filepath.Join(sourcetree.Root(), pkg)
 		kudo(t, 0, append([]string{"install", source, "--instance", "site", "-n", installed}, flags...)...)
 		render := append([]string{"package", "render", source, "--manifests", "--instance", "site", "-n", applied, "-d", dir}, flags...)

@@ -84,7 +84,7 @@ var _ = It("The metrics that a manager serves are those of the table", Label("R2
 	if !plane.IsDisposable() {
 		t.Skip("needs the metrics of the manager, and KUDO_TEST_KUBECONFIG names a cluster")
 	}
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	token := accountToken(t, ns, "reader")
 	allowMetrics(t, ns, "reader")
 	name := "metrics-" + ns
@@ -159,7 +159,7 @@ var _ = It("The manager serves metrics by TLS, to those who show a token and may
 	if !plane.IsDisposable() {
 		t.Skip("needs the kubeconfig of the manager, and KUDO_TEST_KUBECONFIG names a cluster")
 	}
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	reader, other := accountToken(t, ns, "reader"), accountToken(t, ns, "other")
 	allowMetrics(t, ns, "reader")
 	address := env.FreeAddress(t)

@@ -52,7 +52,7 @@ var _ = Describe("Packages of an OCI registry are installed and upgraded:", Orde
 			{"a range", base + "/top", []string{"--operator-version", "^1.0"}, map[string]string{"i": "1.2.0", "i-leaf": "0.2.0"}},
 		} {
 			By(tc.reason)
-			ns := namespace(t)
+			ns := cluster.NewNamespace(t)
 			kudo(t, 0, slices.Concat(on(ns, "install", tc.reference), tc.args, flags)...)
 			runs(t, ns, tc.want)
 			kudo(t, 0, slices.Concat(on(ns, "upgrade", base+"/top"), flags)...)
@@ -66,7 +66,7 @@ var _ = Describe("Packages of an OCI registry are installed and upgraded:", Orde
 		kudo(t, 0, slices.Concat([]string{"package", "copy", "--with-dependencies", base + "/leaf:0.1.5", offline}, flags)...)
 		kudo(t, 0, "package", "push", write(t, unit("top", "3.0.0", "package: leaf")), offline)
 		registry.Requests()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		kudo(t, 0, on(ns, "install", offline+"/top")...)
 		runs(t, ns, map[string]string{"i": "3.0.0", "i-leaf": "0.1.5"})
 		if requests, _ := registry.Requests(); len(requests) > 0 {
@@ -76,7 +76,7 @@ var _ = Describe("Packages of an OCI registry are installed and upgraded:", Orde
 
 	It("from a registry that is a repository (S10)", func() {
 		t := GinkgoTB()
-		home, ns := t.TempDir(), namespace(t)
+		home, ns := t.TempDir(), cluster.NewNamespace(t)
 		kudo(t, 0, "repo", "add", "ours", base, "--home", home)
 		if out := kudo(t, 0, slices.Concat([]string{"install", "top", "--operator-version", "<2", "--instance", "i", "-n", ns, "--home", home}, flags, wait)...); !strings.Contains(out, "top-1.2.0 created") {
 			t.Errorf("installed: %s", out)
@@ -86,7 +86,7 @@ var _ = Describe("Packages of an OCI registry are installed and upgraded:", Orde
 
 	It("but not what a hostile registry makes of a tag, and nothing is created then (S31)", func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		manifest := registry.Blob("kudo/top", registry.Tags()["kudo/top:1.0.0"])
 		registry.SetTag("kudo/top:7.0.0", manifest)
 		out := kudo(t, 1, slices.Concat([]string{"install", base + "/top", "--instance", "i", "-n", ns, "--home", t.TempDir()}, flags)...)

@@ -26,7 +26,7 @@ var _ = Describe("Packages of others install, take an update, and leave nothing 
 	} {
 		It(tc.name, func() {
 			t := GinkgoTB()
-			root, ns := corpus.Require(t), namespace(t)
+			root, ns := corpus.Require(t), cluster.NewNamespace(t)
 			if tc.name == "elastic" {
 				tc.update = firstParameter(t, filepath.Join(root, "packages", tc.name, "operator"))
 			}
@@ -72,7 +72,7 @@ var _ = Describe("Packages for APIs that are no longer served fail at once, with
 	for _, name := range []string{"redis", "zookeeper"} {
 		It(name, func() {
 			t := GinkgoTB()
-			root, ns := corpus.Require(t), namespace(t)
+			root, ns := corpus.Require(t), cluster.NewNamespace(t)
 			out := kudo(t, 3, "install", filepath.Join(root, "packages", name, "operator"), "--instance", "i", "-n", ns, "--wait")
 			contains(t, out, "PodDisruptionBudget "+ns+"/", "policy/v1beta1 is not served by this cluster", "serves PodDisruptionBudget as policy/v1", "change apiVersion")
 			var left []string
@@ -100,7 +100,7 @@ var _ = Describe("A package of the catalog does what its README says:", Label("c
 	} {
 		It(tc.name, func() {
 			t := GinkgoTB()
-			ns := namespace(t)
+			ns := cluster.NewNamespace(t)
 			common := []string{"--instance", "i", "-n", ns, "--wait", "--wait-time", "180"}
 			kudo(t, 0, append([]string{"install", filepath.Join(sourcetree.Root(), "operators/catalog", tc.name, "operator")}, append(tc.args, common...)...)...)
 			for _, args := range tc.after {
@@ -113,7 +113,7 @@ var _ = Describe("A package of the catalog does what its README says:", Label("c
 
 var _ = It("An Instance can be made of what is installed, of the highest version if none is named", Label("in-cluster"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	for _, version := range []string{"0.9.0", "0.10.0", "0.2.0"} {
 		dir := write(t, map[string]string{"operator.yaml": strings.Replace(operatorYAML, "0.1.0", version, 1), "params.yaml": "", "templates/app.yaml": configMap})
 		kudo(t, 0, "install", dir, "-n", ns, "--skip-instance")

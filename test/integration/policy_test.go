@@ -137,7 +137,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 
 	It("let a tarball of CRDs that an Instance names be used once the authority has signed it (S34)", func() {
 		t := GinkgoTB()
-		ns, key := namespace(t), newSigner()
+		ns, key := cluster.NewNamespace(t), newSigner()
 		requirePolicy("own-crds", key)
 		ov := gen.Version(ns, "own-crds-1", named("own-crds"), gen.ConfigMaps("app", 1), gen.Serial("deploy", "app"))
 		signVersion(ov, key)
@@ -158,7 +158,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 
 	It("let a package run that an identity has signed, and none that another one has (S19)", func() {
 		t := GinkgoTB()
-		ns, by := namespace(t), sigstore.New(t)
+		ns, by := cluster.NewNamespace(t), sigstore.New(t)
 		const issuer, subject = "https://pipelines.example.org", "https://example.org/kudo/release.yaml@refs/heads/main"
 		requirePolicy("pipeline", newSigner(), func(s *configv1alpha1.PackagePolicySpec) {
 			s.Authorities = []configv1alpha1.PolicyAuthority{{Name: "ci", Keyless: &configv1alpha1.AuthorityIdentity{Issuer: issuer, Subject: subject, TrustedRoot: by.TrustedRoot(nil)}}}
@@ -193,7 +193,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 
 	It("let a package run that is signed, and none that was changed by one byte (S24, S26)", func() {
 		t := GinkgoTB()
-		ns, key := namespace(t), newSigner()
+		ns, key := cluster.NewNamespace(t), newSigner()
 		requirePolicy("gated", key)
 		ov := gen.Version(ns, "gated-1", named("gated"), gen.ConfigMaps("app", 1), gen.Serial("deploy", "app"))
 		env.Must(t, cluster.Create(t.Context(), ov))
@@ -235,7 +235,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 
 	It("warn who writes an OperatorVersion that they refuse, and take it (S26)", Label("admission"), func() {
 		t := GinkgoTB()
-		ns, key := namespace(t), newSigner()
+		ns, key := cluster.NewNamespace(t), newSigner()
 		requirePolicy("announced", key)
 		ov := gen.Version(ns, "announced-1", named("announced"), gen.ConfigMaps("app", 1), gen.Serial("deploy", "app"))
 		var shown warnings
@@ -271,7 +271,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 
 	It("hold a run that has not ended, and let it continue when they allow it again (S27, S30)", func() {
 		t := GinkgoTB()
-		ns, key := namespace(t), newSigner()
+		ns, key := cluster.NewNamespace(t), newSigner()
 		policy := requirePolicy("held", key)
 		ov := gen.Version(ns, "held-1", named("held"), gen.Template("job.yaml", strings.ReplaceAll(slowJob, `"6"`, `"15"`)), gen.Apply("job", "job.yaml"),
 			gen.ConfigMaps("last", 1), gen.Serial("deploy", "job", "last"))
@@ -298,7 +298,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 
 	It("do not hold up a deletion for ever: the cleanup plan does not run, and the finalizer can be removed (S27)", func() {
 		t := GinkgoTB()
-		ns, key := namespace(t), newSigner()
+		ns, key := cluster.NewNamespace(t), newSigner()
 		ov := gen.Version(ns, "doomed-1", named("doomed"), gen.ConfigMaps("app", 1), gen.ConfigMaps("bye", 1), gen.Serial("deploy", "app"), gen.Serial("cleanup", "bye"))
 		deploy(t, ov, "i", nil)
 		requirePolicy("doomed", key)
@@ -314,7 +314,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 
 	It("hold install plans, and Instances that wait for them, and are measured", Label("install-plan", "R29"), func() {
 		t := GinkgoTB()
-		ns, key := namespace(t), newSigner()
+		ns, key := cluster.NewNamespace(t), newSigner()
 		measured := metricsReader(t, ns)
 		policy := requirePolicy("installing", key, func(s *configv1alpha1.PackagePolicySpec) {
 			s.Authorities[0].NotAfter = &metav1.Time{Time: time.Now().Add(24 * time.Hour)}
@@ -351,7 +351,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 
 	It("count by the namespace of the Instance, not by that of the OperatorVersion (S23)", func() {
 		t := GinkgoTB()
-		ns, lax, key := namespace(t), namespace(t), newSigner()
+		ns, lax, key := cluster.NewNamespace(t), cluster.NewNamespace(t), newSigner()
 		requirePolicy("roaming", key, func(s *configv1alpha1.PackagePolicySpec) {
 			s.Match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns}}
 		})
@@ -368,7 +368,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 
 	It("warn only, if they say so, and go without a trace (S29)", func() {
 		t := GinkgoTB()
-		ns, key := namespace(t), newSigner()
+		ns, key := cluster.NewNamespace(t), newSigner()
 		policy := requirePolicy("warned", key, func(s *configv1alpha1.PackagePolicySpec) { s.Action = configv1alpha1.WarnOfSignatures })
 		ov := gen.Version(ns, "warned-1", named("warned"), gen.ConfigMaps("app", 1), gen.Serial("deploy", "app"))
 		deploy(t, ov, "i", nil)
@@ -390,7 +390,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 				return len(get(t, &corev1.ConfigMap{}, "kudo-system", "kudo-config").Data) == len(before.Data)
 			}))
 		})
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "free-1", named("free"), gen.ConfigMaps("app", 1), gen.Serial("deploy", "app"))
 		env.Must(t, cluster.Create(t.Context(), ov))
 		env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, nil)))

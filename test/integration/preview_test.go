@@ -19,7 +19,7 @@ import (
 
 var _ = It("A dry run of an upgrade lists what the upgrade will prune, and changes nothing", Label("upgrade-dry-run", "rule-12"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	operator := func(version, resources string) string {
 		return "apiVersion: kudo.dev/v1beta1\nname: shrink\noperatorVersion: " + version + `
 tasks:
@@ -68,7 +68,7 @@ plans:
 
 var _ = It("A dry run of an upgrade reads the Secrets that decide what is pruned, and says so if it cannot", func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	pack := func(version string) string {
 		return write(t, map[string]string{
 			"operator.yaml":      strings.Replace(operatorYAML, "0.1.0", version, 1),
@@ -89,7 +89,7 @@ var _ = It("A dry run of an upgrade reads the Secrets that decide what is pruned
 
 var _ = It("Commands with a preview end by what it says, and act only as was expected", Label("previews", "P14", "P16"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	pack := func(version, value string) string {
 		return write(t, map[string]string{
 			"operator.yaml":      strings.Replace(operatorYAML, "0.1.0", version, 1),
@@ -172,7 +172,7 @@ var _ = It("Commands with a preview end by what it says, and act only as was exp
 
 var _ = It("A preview calls unknown what only its reader may not write, with the rules that the reader lacks", Label("previews", "P5"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	pack := write(t, map[string]string{
 		"operator.yaml": operatorYAML,
 		"params.yaml":   "apiVersion: kudo.dev/v1beta1\nparameters: []\n",
@@ -194,7 +194,7 @@ var _ = It("A preview calls unknown what only its reader may not write, with the
 
 var _ = It("diff of files without an Instance shows the install plans that other parameters run again, and changes nothing", Label("previews", "P10"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	version := func(value string) *v1beta1.OperatorVersion {
 		ov := gen.Version(ns, "shared-1", gen.Param("VALUE", "a", ""), gen.InstallPlan("install"), gen.Apply("make", "map.yaml"), gen.Serial("install", "make"),
 			gen.Template("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: "+ns+"}\ndata: {key: '{{ .Params.VALUE }}'}\n"))

@@ -18,7 +18,7 @@ import (
 
 var _ = It("A plan that needs more than a ResourceQuota has left says so once, with numbers, and runs all the same", Label("C64", "quota"), func() {
 	t := GinkgoTB()
-	ctx, ns := context.Background(), namespace(t)
+	ctx, ns := context.Background(), cluster.NewNamespace(t)
 	quota := &corev1.ResourceQuota{ObjectMeta: gen.Meta(ns, "team")}
 	quota.Spec.Hard = corev1.ResourceList{"pods": resource.MustParse("3"), "requests.cpu": resource.MustParse("1")}
 	env.Must(t, cluster.Create(ctx, quota))
@@ -71,7 +71,7 @@ spec:
 
 var _ = It("A plan is held against quotas of limits, of storage by class, and of scopes", Label("C64", "quota-scopes"), func() {
 	t := GinkgoTB()
-	ctx, ns := context.Background(), namespace(t)
+	ctx, ns := context.Background(), cluster.NewNamespace(t)
 	quota := func(name, hard string, scopes ...corev1.ResourceQuotaScope) {
 		q := &corev1.ResourceQuota{ObjectMeta: gen.Meta(ns, name), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}, Scopes: scopes}}
 		for _, pair := range strings.Fields(hard) {

@@ -38,7 +38,7 @@ var _ = Describe("Who asked for a run", Label("requester"), func() {
 	ctx := context.Background()
 	It("is named by events, the history and the log, and not by what clients write", func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "words", gen.Param("WORD", "one", ""), gen.ConfigMaps("cm", 1), gen.Serial(v1beta1.DeployPlan, "cm"))
 		env.Must(t, cluster.Create(ctx, ov))
 		env.Must(t, clientOf(t, "ann").Create(ctx, gen.Instance("i", ov, nil)))
@@ -76,7 +76,7 @@ var _ = Describe("Who asked for a run", Label("requester"), func() {
 
 	It("is no field of the client that applies the Instance", func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "words", gen.ConfigMaps("cm", 1), gen.Serial(v1beta1.DeployPlan, "cm"))
 		env.Must(t, cluster.Create(ctx, ov))
 		tool := clientOf(t, "tool")

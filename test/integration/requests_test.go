@@ -11,7 +11,7 @@ import (
 
 var _ = It("The command line asks the API server for nothing that it can do without; discovery aside", func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	dir := write(t, map[string]string{
 		"operator.yaml": operatorYAML, "params.yaml": "parameters:\n- name: NAME\n  default: a\n",
 		"templates/app.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}\ndata:\n  name: {{ .Params.NAME }}\n",

@@ -92,7 +92,7 @@ var _ = Describe("Each way to name a package finds it and what it depends on, an
 	} {
 		It(tc.reason, func() {
 			t := GinkgoTB()
-			ns := namespace(t)
+			ns := cluster.NewNamespace(t)
 			common := []string{"-n", ns, "--home", home, "--wait", "--wait-time", "180"}
 			kudo(t, 0, append(append([]string{"install", "--instance", "i"}, tc.args()...), common...)...)
 			runs(t, ns, tc.want)
@@ -110,7 +110,7 @@ var _ = Describe("Each way to name a package finds it and what it depends on, an
 
 var _ = It("The target catalog makes a repository, from which packages are installed once it is served", func() {
 	t := GinkgoTB()
-	dir, home, ns := filepath.Join(t.TempDir(), "catalog"), t.TempDir(), namespace(t)
+	dir, home, ns := filepath.Join(t.TempDir(), "catalog"), t.TempDir(), cluster.NewNamespace(t)
 	made := exec.Command("make", "-C", sourcetree.Root(), "catalog", "CATALOG="+dir, "BIN="+plane.Bin)
 	if out, err := made.CombinedOutput(); err != nil {
 		t.Fatalf("make catalog: %v\n%s", err, out)
@@ -138,7 +138,7 @@ var _ = It("The target catalog makes a repository, from which packages are insta
 
 var _ = It("Ranges choose from what is installed, and the command that is named for a missing dependency installs it", Label("in-cluster-versions"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	home, _ := packageServer(t, unit("leaf", "0.1.0"), unit("leaf", "0.1.5"), unit("mid", "1.0.0", "package: leaf, operatorVersion: ~0.1.0"),
 		unit("mid", "1.9.0", "package: leaf, operatorVersion: 0.1.0"), unit("mid", "1.10.0-rc.1"), unit("mid", "2.0.0"))
 	for _, version := range []string{"1.0.0", "1.9.0", "1.10.0-rc.1"} {
@@ -180,7 +180,7 @@ var _ = It("Ranges choose from what is installed, and the command that is named 
 
 var _ = It("A dependency that is switched off need not be there", func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := gen.Version(ns, "app-1.0.0", gen.Param("EXTRA", "false", ""), gen.Param("VALUE", "a", ""), func(ov *v1beta1.OperatorVersion) {
 		ov.Spec.Parameters[0].Type, ov.Spec.Operator.Name, ov.Spec.Version = v1beta1.BooleanType, "app", "1.0.0"
 	}, gen.ConfigMaps("cm", 1), gen.Task("extra", v1beta1.KudoOperatorTask, v1beta1.TaskSpec{Package: "extra", OperatorVersion: "1.0.0", EnablingParameter: "EXTRA"}), gen.Serial("deploy", "cm", "extra"))

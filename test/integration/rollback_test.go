@@ -13,7 +13,7 @@ import (
 
 var _ = It("An Instance is set back to the version and the parameters of an earlier run, by its plans", Label("rollback"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	pack := func(version string) string {
 		return write(t, map[string]string{
 			"operator.yaml":      strings.Replace(operatorYAML, "0.1.0", version, 1),

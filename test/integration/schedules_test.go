@@ -34,7 +34,7 @@ var _ = Describe("Schedules", Label("schedules"), func() {
 
 	It("run a plan in time, whose failure is not that of the Instance", func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "saved", gen.ConfigMaps("cm", 1), gen.Param("VALUE", "1", ""), gen.Template("bad.yaml", "{{ fail \"no space left\" }}"),
 			gen.Apply("bad", "bad.yaml"), gen.Serial(v1beta1.DeployPlan, "cm"), gen.Serial("backup", "bad"), gen.Serial("check", "cm"))
 		env.Must(t, cluster.Create(ctx, ov))
@@ -79,14 +79,15 @@ var _ = Describe("Schedules", Label("schedules"), func() {
 
 	It("do not run a plan more often since their status is forged", func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "saved", gen.ConfigMaps("cm", 1), gen.Param("VALUE", "1", ""), gen.Serial(v1beta1.DeployPlan, "cm"), gen.Serial("backup", "cm"))
 		env.Must(t, cluster.Create(ctx, ov))
 		i := gen.Instance("i", ov, nil)
-		hourly := eachMinute
-		hourly.Cron = time.Now().UTC().Add(time.Minute).Format("4 15") + " * * *"
-		i.Spec.Schedules = []v1beta1.Schedule{hourly}
 		env.Must(t, cluster.Create(ctx, i))
+		await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 1)) // nothing is due before
+		daily := eachMinute
+		daily.Cron = time.Now().UTC().Add(75*time.Second).Format("4 15") + " * * *" // at least 15 seconds from now
+		patchAs(t, "ann", ns, "i", func(i *v1beta1.Instance) { i.Spec.Schedules = []v1beta1.Schedule{daily} })
 		awaitMinute(t, ns, hasRunScheduled)
 		before := get(t, &v1beta1.Instance{}, ns, "i")
 		for _, back := range []time.Duration{0, 24 * time.Hour} {

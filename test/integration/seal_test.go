@@ -464,7 +464,7 @@ var _ = It("The command init --upgrade waits for the plans that the new manager 
 
 var _ = It("The garbage collector's strategic merge patches do not change the data of ControllerRevisions", Label("orphans", "T25"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := gen.Version(ns, "op", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	deploy(t, ov, "i", map[string]string{"VALUE": "<a> & \u2028 \"b\" ü 😀 \x7f"})
 	cmd := exec.Command(filepath.Join(plane.Bin, "kubectl"), "delete", "instance", "i", "-n", ns, "--cascade=orphan", "--timeout=90s")
@@ -481,7 +481,7 @@ var _ = It("The garbage collector's strategic merge patches do not change the da
 
 var _ = It("An object is not deleted only since the status says that a plan has written it", Label("forged-inventory", "T18"), func() {
 	t := GinkgoTB()
-	ns, other := namespace(t), namespace(t)
+	ns, other := cluster.NewNamespace(t), cluster.NewNamespace(t)
 	one := gen.Version(ns, "one", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	two := gen.Version(ns, "two", gen.Serial("deploy"))
 	deploy(t, one, "i", nil)

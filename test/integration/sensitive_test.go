@@ -76,7 +76,7 @@ func unseen(t testing.TB, ns string, values ...string) {
 
 var _ = It("Secrets and ConfigMaps give values, are waited for and watched, and what Secrets give is not seen", Label("parameters-from"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := vault(ns)
 	env.Must(t, cluster.Create(t.Context(), ov))
 	i := gen.Instance("i", ov, nil)
@@ -133,7 +133,7 @@ var _ = It("Secrets and ConfigMaps give values, are waited for and watched, and 
 
 var _ = It("Messages of the API server about a rendered object, or about a value that does not fit its definition, are shown without the value", Label("sensitive-messages"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := vault(ns, gen.Template("s.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: '{{ .Name }}-out'}\nspec: {type: '{{ .Params.PASSWORD }}', ports: [{port: 80}]}\n"))
 	env.Must(t, cluster.Create(t.Context(), ov))
 	env.Must(t, cluster.Create(t.Context(), secret(ns, "login", map[string]string{"PASSWORD": password})))
@@ -169,7 +169,7 @@ var _ = It("Messages of the API server about a rendered object, or about a value
 
 var _ = It("A bound of a text holds at admission and for what a run gets of a Secret, and its message has no value", func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	one := int32(1)
 	bounded := vault(ns, func(ov *v1beta1.OperatorVersion) {
 		ov.Name, ov.Spec.Parameters[1].Sensitive, ov.Spec.Parameters[1].MaxLines = "bounded", true, &one
@@ -203,7 +203,7 @@ var _ = It("A bound of a text holds at admission and for what a run gets of a Se
 
 var _ = It("What a dependency gets of a sensitive value, it gets by a Secret", Label("sensitive-child"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	child := vault(ns, func(ov *v1beta1.OperatorVersion) { ov.Name = "vault-0.1.0" })
 	env.Must(t, cluster.Create(t.Context(), child))
 	version := func(name string) *v1beta1.OperatorVersion {
@@ -257,7 +257,7 @@ var _ = It("What a dependency gets of a sensitive value, it gets by a Secret", L
 
 var _ = It("Sources are read with the rights of the account that the plans run with", Label("source-rights"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	env.Must(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: gen.Meta(ns, "worker")}))
 	role := &rbacv1.Role{ObjectMeta: gen.Meta(ns, "worker"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
@@ -285,7 +285,7 @@ var _ = It("Sources are read with the rights of the account that the plans run w
 
 var _ = It("A run and a cleanup continue with the values that they began with, though their source is deleted", Label("source-lost"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := vault(ns, gen.Serial("cleanup", "s"), func(ov *v1beta1.OperatorVersion) {
 		yes := true
 		ov.Spec.Parameters[1].Immutable = &yes

@@ -29,7 +29,7 @@ var _ = Describe("uninstall --wait", Label("uninstall", "P24"), func() {
 
 	It("ends when the objects of the Instance are deleted, names the finalizers that keep them, and what stays after it", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t, v1beta1.PrivilegedLabel)
+		ns := cluster.NewNamespace(t, v1beta1.PrivilegedLabel)
 		ov := gen.Version(ns, "web", gen.Template("service.yaml", service), gen.Template("reader.yaml", reader), gen.Template("late.yaml", late),
 			gen.Template("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n"),
 			gen.Apply("all", "service.yaml", "reader.yaml", "map.yaml"), gen.Serial("deploy", "all"), gen.Apply("late", "late.yaml"), gen.Serial("cleanup", "late"))
@@ -81,7 +81,7 @@ var _ = Describe("uninstall --wait", Label("uninstall", "P24"), func() {
 
 	It("waits for what a command has made for the account of the Instance, and for nothing that others have made", func(ctx context.Context) {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "web", gen.Template("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n"),
 			gen.Apply("all", "map.yaml"), gen.Serial("deploy", "all"))
 		i := deploy(t, ov, "i", nil)

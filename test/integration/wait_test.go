@@ -22,7 +22,7 @@ import (
 
 var _ = It("A wait without a terminal writes a line for each change, and Ctrl-C says that the plan continues", Label("P29"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	ov := gen.Version(ns, "waits", gen.ConfigMaps("cm", 1), gen.Param("VALUE", "a", ""),
 		gen.Task("never", v1beta1.DummyTask, v1beta1.TaskSpec{}), gen.Serial("deploy", "cm", "never"))
 	env.Must(t, cluster.Create(t.Context(), ov))
@@ -69,7 +69,7 @@ func differsFromTree(shown, text string) string {
 var _ = It("On a terminal, plan status --watch draws the tree of a running plan anew in its place, also once the terminal is narrower; Ctrl-C says that the plan continues",
 	Label("P23"), func() {
 		t := GinkgoTB()
-		ns := namespace(t)
+		ns := cluster.NewNamespace(t)
 		stuck(t, ns)
 		const running, complete = "Plan deploy (serial strategy) [IN_PROGRESS]", "Plan deploy (serial strategy) [COMPLETE]"
 		interrupted := watchOnTerminal(t, ns, 160, 30)

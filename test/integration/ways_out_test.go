@@ -19,7 +19,7 @@ func words(table string) string { return strings.Join(strings.Fields(table), " "
 
 var _ = It("A rollback ends the run that stands in its way, or waits behind it, and what is queued says behind what", Label("rollback-first", "P20"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	deploy(t, web(ns), "i", nil)
 	missing := "does-not-exist:1"
 	env.Must(t, cluster.Create(t.Context(), web(ns, gen.Serial("upgrade", "app"), func(ov *v1beta1.OperatorVersion) {
@@ -68,7 +68,7 @@ var _ = It("A rollback ends the run that stands in its way, or waits behind it, 
 
 var _ = It("A run that another run has replaced ended when that one was started", Label("superseded", "P28"), func() {
 	t := GinkgoTB()
-	ns := namespace(t)
+	ns := cluster.NewNamespace(t)
 	stuck(t, ns)
 	env.Must(t, edit(t, ns, "i", func(i *v1beta1.Instance) { i.Spec.Parameters["IMAGE"] = "nginx:1.27" }))
 	await(t, ns, "i", env.PlanEnded("deploy", 2))
