@@ -49,6 +49,7 @@ func main() {
 		"Pipe tasks")
 	tarballs(&o)
 	explore(&o)
+	hub(&o)
 	log := zap.Options{TimeEncoder: zapcore.ISO8601TimeEncoder}
 	log.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -102,6 +103,13 @@ func explore(o *controllers.Options) {
 		"Service are called without one")
 	flag.DurationVar(&access.MaxTimeout, "explore-max-timeout", webhook.DefaultMaxTimeout, "longest time of a call of an explore webhook, "+
 		"whatever its timeoutSeconds; from 1s to 30s")
+}
+
+// hub are the flags of a manager on a hub.
+func hub(o *controllers.Options) {
+	flag.BoolVar(&o.Hub, "hub", false, "place the Instances of a hub on clusters, and run no plans")
+	flag.StringVar(&o.KarmadaLease, "karmada-lease", "karmada-system/karmada-controller-manager", "NAMESPACE/NAME of the Lease that shows "+
+		"that Karmada's controllers are alive")
 }
 
 func fail(err error, what string) {

@@ -65,6 +65,8 @@ type Validator struct {
 	Versions Versions
 	// Keys of the digests in baselines. Where one cannot be read, an edit is compared with the spec before it.
 	Keys history.Keys
+	// Hub is set on a hub, which places Instances.
+	Hub bool
 }
 
 // Handle implements admission.Handler.
@@ -106,6 +108,11 @@ func (v *Validator) judge(ctx context.Context, old, instance *v1beta1.Instance) 
 	if err != nil {
 		return responseFor(err, nil)
 	}
+	placed, err := placement(old, instance, ov, v.Hub)
+	if err != nil {
+		return responseFor(err, nil)
+	}
+	warnings = append(warnings, placed...)
 	if ov == nil {
 		warnings = append(warnings, fmt.Sprintf("OperatorVersion %s does not exist yet: the Instance waits for it", key))
 		return admission.Allowed("").WithWarnings(warnings...)
@@ -188,6 +195,9 @@ func (v *Validator) check(ctx context.Context, old, instance *v1beta1.Instance, 
 	digests := v.digests(ctx, old, instance)
 	if old != nil {
 		edited.Status.Baseline, edited.Status.PlanStatus = baseline(old, digests), old.Status.PlanStatus
+		if v.Hub {
+			fixDefaults(edited.Status.Baseline, old, ov, before)
+		}
 	}
 	in := trigger.Input{Instance: edited, Given: instance.Spec.Parameters, ParametersFromUnread: len(instance.Spec.ParametersFrom) > 0,
 		Version: ov.Spec, Old: before, Digests: digests}

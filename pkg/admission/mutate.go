@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
-	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/history"
 )
 
@@ -24,6 +23,8 @@ type Defaulter struct {
 	Versions Versions
 	// Keys seal the name of the user. Without them, no name is written.
 	Keys history.Keys
+	// Hub is set on a hub, whose engine replaces values.
+	Hub bool
 }
 
 // Handle implements admission.Handler.
@@ -36,8 +37,8 @@ func (d *Defaulter) Handle(ctx context.Context, req admission.Request) admission
 	if err := json.Unmarshal(req.Object.Raw, &raw); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if req.Operation == admissionv1.Create {
-		if err := d.setDefaults(ctx, instance, raw); err != nil {
+	if created := req.Operation == admissionv1.Create; created || d.Hub && instance.DeletionTimestamp == nil {
+		if err := d.setDefaults(ctx, instance, raw, created); err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 	}
@@ -49,8 +50,8 @@ func (d *Defaulter) Handle(ctx context.Context, req admission.Request) admission
 	return admission.PatchResponseFromRaw(req.Object.Raw, text)
 }
 
-// setDefaults writes the defaults of immutable parameters into an Instance, and into its JSON.
-func (d *Defaulter) setDefaults(ctx context.Context, instance *v1beta1.Instance, raw map[string]any) error {
+// setDefaults writes defaults that are to be fixed into an Instance, and into its JSON.
+func (d *Defaulter) setDefaults(ctx context.Context, instance *v1beta1.Instance, raw map[string]any, created bool) error {
 	ov, err := d.Versions.get(ctx, instance.OperatorVersionKey())
 	if err != nil {
 		return err
@@ -59,10 +60,11 @@ func (d *Defaulter) setDefaults(ctx context.Context, instance *v1beta1.Instance,
 	if ov == nil || spec == nil || len(instance.Spec.ParametersFrom) > 0 { // a source may give the value: the controller fixes defaults
 		return nil
 	}
-	defaults := params.ImmutableDefaults(ov.Spec.Parameters, instance.Spec.Parameters)
+	defaults := newDefaults(instance, ov, created, d.Hub)
 	if len(defaults) == 0 {
 		return nil
 	}
+	noteDefaults(instance, raw, defaults)
 	maps.Copy(defaults, instance.Spec.Parameters)
 	instance.Spec.Parameters, spec["parameters"] = defaults, defaults
 	return nil

@@ -87,7 +87,7 @@ func TestSetRequester(t *testing.T) {
 				req.OldObject = raw(t, right, at(""))
 			}
 			req.UserInfo.Username = tc.user
-			got := (&Defaulter{known, ringKeys{tc.keys}}).Handle(t.Context(), req)
+			got := (&Defaulter{Versions: known, Keys: ringKeys{tc.keys}}).Handle(t.Context(), req)
 			if !got.Allowed {
 				t.Fatalf("denied: %+v", got.Result)
 			}

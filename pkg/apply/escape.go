@@ -19,6 +19,9 @@ func EscapeApplyBodies(config *rest.Config) {
 
 type escaping struct{ next http.RoundTripper }
 
+// WrappedRoundTripper returns what sends the requests, so that its idle connections can be closed.
+func (e *escaping) WrappedRoundTripper() http.RoundTripper { return e.next }
+
 // RoundTrip implements http.RoundTripper.
 func (e *escaping) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil || r.Method != http.MethodPatch || !strings.HasPrefix(r.Header.Get("Content-Type"), string(types.ApplyYAMLPatchType)) {

@@ -82,6 +82,40 @@ func SetCRDsReady(instance *v1beta1.Instance, message string) {
 	set(instance, v1beta1.CRDsReadyCondition, metav1.ConditionFalse, v1beta1.ReasonWaitingForCRDs, message)
 }
 
+// SetPlaced puts the conditions of an Instance on a hub into its status: Ready, and Reconciling and Stalled only if they hold.
+func SetPlaced(instance *v1beta1.Instance, ready metav1.Condition, reconciling, stalled bool) {
+	instance.Status.ObservedGeneration = instance.Generation
+	put := func(kind string, status metav1.ConditionStatus) {
+		meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: ready.Reason,
+			Message: text.Truncate(ready.Message, MaxMessage), ObservedGeneration: instance.Generation})
+	}
+	put(v1beta1.ReadyCondition, ready.Status)
+	putIf := func(kind string, holds bool) {
+		if holds {
+			put(kind, metav1.ConditionTrue)
+		} else {
+			meta.RemoveStatusCondition(&instance.Status.Conditions, kind)
+		}
+	}
+	putIf(v1beta1.ReconcilingCondition, reconciling)
+	putIf(v1beta1.StalledCondition, stalled)
+}
+
+// SetHeld says whether a hub has placed the Instance and has not released it (C5).
+func SetHeld(instance *v1beta1.Instance) {
+	if !instance.IsHeld() {
+		meta.RemoveStatusCondition(&instance.Status.Conditions, v1beta1.HeldCondition)
+		return
+	}
+	message := "a hub has placed the Instance, and has not released this change for this cluster"
+	if instance.PlacedTemplate() == "" {
+		message = "spec.placement is for a hub, and no hub has placed this Instance: create it on a hub, or release it by kubectl kudo " +
+			"placement free"
+	}
+	meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{Type: v1beta1.HeldCondition, Status: metav1.ConditionTrue,
+		Reason: v1beta1.ReasonWaitingForRelease, Message: message, ObservedGeneration: instance.Generation})
+}
+
 // SetRefused says that the spec cannot be acted upon, and why.
 func SetRefused(instance *v1beta1.Instance, reason, message string) {
 	set(instance, v1beta1.ReadyCondition, metav1.ConditionFalse, reason, message)
@@ -111,7 +145,11 @@ func reconciling(instance *v1beta1.Instance) string {
 
 func set(instance *v1beta1.Instance, kind string, status metav1.ConditionStatus, reason, message string) {
 	message = text.Truncate(message, MaxMessage)
+	generation := instance.Generation
+	if instance.IsHeld() { // the plans have not acted upon this generation
+		generation = instance.Status.ObservedGeneration
+	}
 	meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: instance.Generation,
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,
 	})
 }

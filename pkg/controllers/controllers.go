@@ -77,6 +77,10 @@ type Options struct {
 	Explore explorewebhook.Access
 	// Executor reads the files of Pipe tasks; nil reads them through the apiserver.
 	Executor runner.Executor
+	// Hub places the Instances of a hub on clusters; no plans run.
+	Hub bool
+	// KarmadaLease is `<namespace>/<name>` of the Lease that the controllers of Karmada renew.
+	KarmadaLease string
 	// Clock tells the time of runs, back-offs and the cache of tarballs; nil is the real one. Leader election and
 	// certificates go by the real one.
 	Clock clock.WithDelayedExecution
@@ -121,11 +125,18 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 			},
 		},
 	}
+	if err := cacheForHub(options.Cache.ByObject, o); err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	handlers, err := addControllers(ctx, mgr, config, o)
+	add := addControllers
+	if o.Hub {
+		add = addHub
+	}
+	handlers, err := add(ctx, mgr, config, o)
 	if err != nil {
 		return nil, err
 	}

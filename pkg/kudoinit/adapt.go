@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kudo.dev/kudo/pkg/keyring"
 	"kudo.dev/kudo/pkg/settings"
 )
 
@@ -32,6 +34,17 @@ func unwanted(obj *unstructured.Unstructured, o Options) bool {
 		return obj.GetName() == RunAsRole && !o.Settings.RunAsEverywhere
 	case "Secret":
 		return o.CertManager // it makes the Secret, of a type of its own
+	}
+	return false
+}
+
+// isForPlans reports whether an object gives a manager the rights that it needs to run plans. A hub runs none, and has other roles.
+func isForPlans(obj *unstructured.Unstructured) bool {
+	switch obj.GetKind() {
+	case "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
+		return slices.Contains([]string{roleName, installRole, RunAsRole, keyring.SecretName}, obj.GetName())
+	case "ServiceAccount":
+		return obj.GetName() != ServiceAccount
 	}
 	return false
 }
@@ -157,6 +170,9 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 	}
 	if o.InsecureMetrics {
 		args = append(args, insecureMetricsArg)
+	}
+	if o.Values.Hub {
+		args = append(args, hubArg)
 	}
 	c["args"] = args
 	if err := o.Values.adaptContainer(c); err != nil {

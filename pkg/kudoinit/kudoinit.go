@@ -83,6 +83,16 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 		if name == "rbac.yaml" {
 			out = append(out, configMap(o))
 		}
+		if name == "rbac.yaml" && o.Values.Hub {
+			out = slices.DeleteFunc(out, isForPlans)
+		}
+	}
+	if o.Values.Hub && !o.CRDsOnly {
+		rules, err := instanceRules()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rules...)
 	}
 	out = slices.DeleteFunc(out, func(obj *unstructured.Unstructured) bool { return unwanted(obj, o) })
 	for _, obj := range out {
@@ -110,6 +120,9 @@ func manifestFiles(o Options) ([]string, error) {
 	}
 	if o.CertManager {
 		files = append(files, "certificate.yaml")
+	}
+	if o.Values.Hub {
+		files = slices.Insert(files, slices.Index(files, "policy.yaml"), "hub.yaml")
 	}
 	if o.External {
 		return files, nil

@@ -184,7 +184,10 @@ func (l *InstalledState) ForeignArgs(ctx context.Context, c client.Client, objs 
 
 // ownArgs are flags that init writes for some options only.
 var ownArgs = map[string]bool{"webhook-cert-rotation": true, "pipe-image": true, unpinnedPipeFlag: true, "metrics-secure": true,
-	exploreCertFlag: true, exploreKeyFlag: true, logFormatFlag: true}
+	exploreCertFlag: true, exploreKeyFlag: true, logFormatFlag: true, "hub": true}
+
+// hubArg is the argument by which the manager places Instances on clusters, and runs no plans.
+const hubArg = "--hub"
 
 // pipeImageArg is the manager's flag for the image of Pipe tasks.
 const pipeImageArg = "--pipe-image="

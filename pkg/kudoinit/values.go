@@ -43,6 +43,8 @@ type Values struct {
 	PipeImage string `json:"pipeImage,omitempty"`
 	// Replicas of the Deployment.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// Hub makes the cluster a hub, which places Instances on other clusters and runs no plans.
+	Hub bool `json:"hub,omitempty"`
 	// Monitoring installs the ServiceMonitor, the alerts and the dashboard.
 	Monitoring bool `json:"monitoring,omitempty"`
 	// NetworkPolicy installs a NetworkPolicy that limits what may connect to the manager.

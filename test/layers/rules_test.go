@@ -38,7 +38,7 @@ var tree = rules{
 		"apis": 0, "manifests": 0, "pkg/text": 0, "pkg/atomicfile": 0, "pkg/processgroup": 0, "pkg/apierror": 0, "pkg/reach": 0, "pkg/metrics": 0, "pkg/registry": 0,
 		"operators": 1, "plans": 1, "pkg/keyring": 1,
 		"pkg/apply": 2, "pkg/health": 2, "pkg/health/culprit": 2, "pkg/history": 2, "pkg/repository": 2, "pkg/conditions": 2, "pkg/podexec": 2, "pkg/pkginstall": 2, "pkg/ocilayout": 2,
-		"pkg/apiproxy": 2, "pkg/crdtarball": 2, "pkg/crdcompat": 2, "pkg/settings": 2, "pkg/share": 2, "pkg/paramsource": 2, "pkg/quota": 2, "pkg/dryrun": 2, "pkg/trust": 2, "pkg/helmstore": 2, "pkg/storedversions": 2, "pkg/explore": 2,
+		"pkg/apiproxy": 2, "pkg/crdtarball": 2, "pkg/crdcompat": 2, "pkg/settings": 2, "pkg/share": 2, "pkg/paramsource": 2, "pkg/quota": 2, "pkg/dryrun": 2, "pkg/trust": 2, "pkg/helmstore": 2, "pkg/storedversions": 2, "pkg/explore": 2, "pkg/clusters": 2,
 		"pkg/runner": 3, "pkg/rights": 3, "pkg/admission": 3, "pkg/kudoinit": 3, "pkg/testsuite": 3, "pkg/diagnostics": 3, "pkg/preview": 3, "pkg/act": 3,
 		"pkg/controllers": 4, "pkg/cli": 4, "pkg/ui": 4,
 		"cmd": 5, "hack": 5,
@@ -75,6 +75,8 @@ var tree = rules{
 		"pkg/explore/lua":         {"pkg/explore/lua/sandbox", "pkg/explore/pods"},
 		"pkg/explore/native":      {"pkg/explore/pods"},
 		"pkg/explore/webhook":     {"pkg/explore/pods"},
+		"pkg/clusters/inventory":  {"pkg/apply", "pkg/clusters"},
+		"pkg/clusters/karmada":    {"pkg/clusters"},
 		"pkg/controllers":         {"pkg/controllers/*"},
 		"pkg/controllers/*":       {"pkg/controllers/loop"},
 		"pkg/storedversions":      {"pkg/crdcompat"},
@@ -86,6 +88,8 @@ var tree = rules{
 		"pkg/cli/ui":              {"pkg/ui", "pkg/ui/access"},
 		"pkg/ui":                  {"pkg/ui/access"},
 		"cmd/explore-sample":      {"cmd/explore-sample/sample"},
+
+		"pkg/explore/server/karmada": {"pkg/explore/server"},
 	},
 	testEdges: map[string][]string{
 		"operators":             {"operators/params", "operators/render"},
@@ -97,6 +101,8 @@ var tree = rules{
 		"pkg/explore/library":   {"pkg/explore/cases", "pkg/explore/pods"},
 		"pkg/explore/webhook":   {"pkg/explore/server"},
 		"pkg/cli/*":             {"pkg/cli/commandtest"},
+
+		"pkg/explore/server/karmada": {"pkg/explore/cases", "pkg/explore/library", "pkg/explore/lua"},
 	},
 	impure: []string{
 		"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/klog", "github.com/go-logr", "log", "net", "os", "syscall",

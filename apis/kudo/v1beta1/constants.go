@@ -103,6 +103,8 @@ const (
 	InstallationFinalizer = "kudo.dev/installation"
 	// OperatorVersionFinalizer holds an OperatorVersion until its Installation is deleted.
 	OperatorVersionFinalizer = "kudo.dev/operatorversion"
+	// PlacementFinalizer holds an Instance of a hub until no cluster has a copy of it.
+	PlacementFinalizer = "kudo.dev/placement"
 	// CleanupFinalizer holds an Instance until its cleanup plan has ended.
 	CleanupFinalizer = "kudo.dev.instance.cleanup"
 )
@@ -143,6 +145,8 @@ const (
 	ScheduleFailedCondition = "ScheduleFailed"
 	// DeadlineIgnoredCondition is there while a deadline has no effect, since it is invalid.
 	DeadlineIgnoredCondition = "DeadlineIgnored"
+	// HeldCondition is there while a hub has not released the Instance that it has placed.
+	HeldCondition = "Held"
 
 	ReasonResourcesReady          = "ResourcesReady"
 	ReasonResourceNotReady        = "ResourceNotReady"
@@ -164,6 +168,23 @@ const (
 	ReasonScheduledRunFailed      = "ScheduledRunFailed"
 	ReasonInvalidSchedule         = "InvalidSchedule"
 	ReasonInvalidDeadline         = "InvalidDeadline"
+	ReasonWaitingForRelease       = "WaitingForRelease"
+)
+
+// Reasons of the condition Ready of an Instance that a hub has placed on clusters.
+const (
+	ReasonMembersReady   = "MembersReady"
+	ReasonMemberFailed   = "MemberFailed"
+	ReasonMemberNotReady = "MemberNotReady"
+	ReasonMembersLagging = "MembersLagging"
+	ReasonMembersLost    = "MembersLost"
+	ReasonWaveInProgress = "WaveInProgress"
+	ReasonWavePaused     = "WavePaused"
+	ReasonWaveStopped    = "WaveStopped"
+	ReasonNotScheduled   = "NotScheduled"
+	ReasonEngineSilent   = "EngineSilent"
+	ReasonPolicyRefused  = "PolicyRefused"
+	ReasonForeignPolicy  = "ForeignPolicy"
 )
 
 // Condition types of an OperatorVersion and of an Installation, and their reasons.
@@ -231,6 +252,8 @@ const (
 	EventCRDsFetched            = "CRDsFetched"
 	EventCRDsStale              = "CRDsStale"
 	EventCRDsNotInstalled       = "CRDsNotInstalled"
+	EventWaveOpened             = "WaveOpened"
+	EventWaveStopped            = "WaveStopped"
 )
 
 // CommandManagerPrefix begins the names of the field managers by which the plugin writes Instances. The words of the command follow, such

@@ -65,6 +65,10 @@ type InstanceSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=32768
 	CRDTarballSignatures []string `json:"crdTarballSignatures,omitempty"`
+	// Placement says on which clusters the Instance runs. Without it, the Instance runs where it is. It cannot be added to an Instance that
+	// has run plans.
+	// +optional
+	Placement *Placement `json:"placement,omitempty"`
 }
 
 // ParametersSource is a Secret or ConfigMap that gives values to parameters.
@@ -91,7 +95,7 @@ type InstanceStatus struct {
 	// PlanStatus by plan: the last run of each.
 	// +optional
 	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
-	// Conditions: Ready always; Reconciling, Stalled, CRDsReady, ScheduleFailed and DeadlineIgnored only while they tell something, so
+	// Conditions: Ready always; Reconciling, Stalled, CRDsReady, ScheduleFailed, DeadlineIgnored and Held only while they tell something, so
 	// that an idle Instance has Ready alone.
 	// +optional
 	// +listType=map
@@ -127,6 +131,14 @@ type InstanceStatus struct {
 	// CRDs says which CustomResourceDefinitions were installed for the Instance, and where they came from.
 	// +optional
 	CRDs *CRDTarballStatus `json:"crds,omitempty"`
+	// Members lists the clusters that the Instance is placed on, sorted by name. It is there on a hub only.
+	// +optional
+	// +listType=map
+	// +listMapKey=cluster
+	Members []MemberStatus `json:"members,omitempty"`
+	// Wave is how far the change of this generation has come over the clusters. It is there on a hub only.
+	// +optional
+	Wave *WaveStatus `json:"wave,omitempty"`
 }
 
 // AggregatedStatus sums up the plans of an object.

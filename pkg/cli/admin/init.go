@@ -186,7 +186,7 @@ func (o *initOptions) printObjects() error {
 	if o.Image == "" && !o.External && !o.CRDsOnly {
 		o.env.Warnf("the Deployment names the image kudo-manager:dev, which no registry has: %s", noImage)
 	}
-	if !o.CRDsOnly {
+	if !o.CRDsOnly && !o.Values.Hub {
 		o.env.Warnf("%s", keyNote(o.Namespace))
 	}
 	return o.env.PrintObjects(o.output, objs)
@@ -262,7 +262,7 @@ func (o *initOptions) checkPrerequisites(ctx context.Context, c client.Client) e
 			return err
 		}
 	}
-	if o.CRDsOnly {
+	if o.CRDsOnly || o.Values.Hub {
 		return nil
 	}
 	return historyKey(c, o.Namespace).Check(ctx)

@@ -36,7 +36,7 @@ func (o *initOptions) apply(ctx context.Context, c client.Client, change *kudoin
 		}
 		o.env.Printf("%s %s %s", strings.ToLower(obj.GetKind()), obj.GetName(), verb)
 	}
-	if o.CRDsOnly {
+	if o.CRDsOnly || o.Values.Hub { // a hub records no runs
 		return change.Apply(ctx, c, told)
 	}
 	first, rest := change.Split("Namespace")

@@ -16,8 +16,8 @@ type valueFlags struct {
 	file  string
 	set   []string
 	force bool
-	// monitoring sets the value of the name.
-	monitoring bool
+	// monitoring and hub set the values of these names.
+	monitoring, hub bool
 }
 
 func (v *valueFlags) add(f *pflag.FlagSet) {
@@ -27,11 +27,13 @@ func (v *valueFlags) add(f *pflag.FlagSet) {
 		"VALUE takes it away (may be repeated)")
 	f.BoolVar(&v.monitoring, "monitoring", false, "install a ServiceMonitor, alerts and a dashboard, which need the Prometheus Operator; "+
 		"later inits keep them")
+	f.BoolVar(&v.hub, "hub", false, "make the cluster a hub, whose Instances are placed on other clusters by Karmada, and which runs no "+
+		"plans; later inits keep that")
 	f.BoolVar(&v.force, "force-conflicts", false, "overwrite fields that others have set to other values than init")
 }
 
 // any reports whether a flag was given.
-func (v *valueFlags) any() bool { return v.file != "" || len(v.set) > 0 || v.force || v.monitoring }
+func (v *valueFlags) any() bool { return v.file != "" || len(v.set) > 0 || v.force || v.monitoring || v.hub }
 
 // chooseValues sets the values: those of the file, or else those that were kept, then --set, then the flags of single values. Options
 // that no value sets are as they are installed, and the image is that of this build.
@@ -49,6 +51,11 @@ func (o *initOptions) chooseValues(live *kudoinit.InstalledState) (err error) {
 		v.ExtraArgs = nil
 	}
 	v.Monitoring = v.Monitoring || o.values.monitoring
+	v.Hub = v.Hub || o.values.hub
+	if live.Bound && v.Hub != live.Values.Hub {
+		return command.UsageError("kudo is installed here %s: remove it by kubectl kudo init --remove first, or use another cluster",
+			roles[live.Values.Hub])
+	}
 	if o.Replicas > 0 {
 		v.Replicas = ptr.To(o.Replicas)
 	}
@@ -68,6 +75,9 @@ func (o *initOptions) chooseValues(live *kudoinit.InstalledState) (err error) {
 	o.Values = v
 	return nil
 }
+
+// roles say what a cluster is, by the value hub of its installation.
+var roles = map[bool]string{false: "to run plans, and a hub runs none", true: "as a hub, which runs no plans"}
 
 func readValues(name string) (kudoinit.Values, error) {
 	text, err := os.ReadFile(name)

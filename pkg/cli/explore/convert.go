@@ -24,12 +24,14 @@ type convertOptions struct {
 	env             *command.Env
 	to              string
 	library, strict bool
+	// instanceRules converts the rules for Instances that a hub has.
+	instanceRules bool
 }
 
 func newConvert(env *command.Env) *cobra.Command {
 	o := &convertOptions{env: env}
 	cmd := &cobra.Command{
-		Use:   "convert (FILE | --library)",
+		Use:   "convert (FILE | --library | --instance-rules)",
 		Short: "Turn ResourceInterpreterCustomizations into Configs, and back",
 		Long: `Turn the ResourceInterpreterCustomizations of a file (- for standard input), as Karmada has them, into Configs on
 standard output. Scripts are taken over as they are.
@@ -37,15 +39,18 @@ standard output. Scripts are taken over as they are.
 With --to karmada, turn Configs into ResourceInterpreterCustomizations, one for each kind. A script that is the body of
 a function becomes the function, and returns an empty table where kudo takes nil. What Karmada has not, such as rules by
 fields, is left out with a warning, and so are functions named that Karmada's scripts cannot call; with --strict, these
-are errors, and nothing is printed. With --library, the Configs are the rules that come with kudo.
+are errors, and nothing is printed. With --library, the Configs are the rules that come with kudo. With --instance-rules,
+they are the rules for Instances, which Karmada needs to divide Instances over clusters and to report what they became
+there.
 
   kubectl kudo explore convert customizations.yaml > config.yaml
-  kubectl kudo explore convert --to karmada --strict config.yaml | kubectl apply -f -`,
+  kubectl kudo explore convert --to karmada --strict config.yaml | kubectl apply -f -
+  kubectl kudo explore convert --to karmada --instance-rules | kubectl apply -f -`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
-			case len(args) > 1 || o.library == (len(args) == 1):
-				return command.UsageError("name one file, or convert the rules that come with kudo by --library")
+			case !o.hasOneSource(args):
+				return command.UsageError("name one file, or convert the rules that come with kudo by --library or --instance-rules")
 			case o.to != toConfig && o.to != toKarmada:
 				return command.UsageError("--to is %q: use %s or %s", o.to, toConfig, toKarmada)
 			}
@@ -54,8 +59,20 @@ are errors, and nothing is printed. With --library, the Configs are the rules th
 	}
 	cmd.Flags().StringVar(&o.to, "to", toConfig, "what to write: config or karmada")
 	cmd.Flags().BoolVar(&o.library, "library", false, "convert the rules that come with kudo")
+	cmd.Flags().BoolVar(&o.instanceRules, "instance-rules", false, "convert the rules for Instances, which a hub has")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "regard warnings of --to karmada as errors")
 	return cmd
+}
+
+// hasOneSource reports whether the rules come from one place.
+func (o *convertOptions) hasOneSource(files []string) bool {
+	sources := len(files)
+	for _, bundled := range []bool{o.library, o.instanceRules} {
+		if bundled {
+			sources++
+		}
+	}
+	return sources == 1
 }
 
 func (o *convertOptions) run(args []string) error {
@@ -99,8 +116,11 @@ func (o *convertOptions) run(args []string) error {
 
 // configs returns the Configs of a file, or those that come with kudo.
 func (o *convertOptions) configs(files []string) ([]v1alpha1.Config, error) {
-	if o.library {
+	switch {
+	case o.library:
 		return library.Configs()
+	case o.instanceRules:
+		return library.InstanceRules()
 	}
 	return readConfigs(o.env, files)
 }

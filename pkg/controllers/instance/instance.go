@@ -15,6 +15,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apply"
+	"kudo.dev/kudo/pkg/conditions"
 	"kudo.dev/kudo/pkg/controllers/loop"
 	"kudo.dev/kudo/pkg/crdtarball/fetch"
 	"kudo.dev/kudo/pkg/history"
@@ -102,6 +103,7 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.In
 	if errors.As(err, &newer) {
 		err = a.reportFormatUnknown(ctx, newer)
 	}
+	conditions.SetHeld(a.Next)
 	a.schedules.report(a.blocked)
 	a.reportDeadlines()
 	a.schedules.requeue()
@@ -169,7 +171,7 @@ func (a *action) act(ctx context.Context, s state) error {
 		return a.startPlan(ctx)
 	case running:
 		return a.continueRun(ctx)
-	case idle:
+	case idle, held:
 		return a.checkObjects(ctx)
 	}
 	return fmt.Errorf("unknown state %q of Instance %s/%s", s, a.Next.Namespace, a.Next.Name)

@@ -34,6 +34,8 @@ type observation struct {
 	outdated bool
 	// canceled is set if a user asks to end the run.
 	canceled bool
+	// held is set if a hub has placed the Instance, and has not released it.
+	held bool
 	// running is set if a plan is running.
 	running bool
 	// blocked says why nothing can be started; nil if something can.
@@ -74,7 +76,8 @@ func (o *observer) observe(ctx context.Context) error {
 	o.schedules.observe()
 	o.outdated = o.isFinalizerOutdated()
 	o.canceled = isCanceled(o.Next, name, st)
-	if o.outdated || o.canceled {
+	o.held = o.Next.IsHeld()
+	if o.outdated || o.canceled || o.held {
 		return nil
 	}
 	return o.observeDecision(ctx)

@@ -43,6 +43,8 @@ const (
 	accountMissing state = "accountMissing"
 	// installPending: its plan waits for the install plan of the OperatorVersion.
 	installPending state = "installPending"
+	// held: a hub has placed it, and has not released it, so that nothing is started.
+	held state = "held"
 	// restoreDue: its first run is due, and it is to take over what a restore has created instead.
 	restoreDue state = "restoreDue"
 	// startDue: a run is to be started, in place of the running one, if there is one.
@@ -64,6 +66,7 @@ const (
 //	the run is to be ended                cancelRequested
 //	running, and nothing can be started   running: a run wins over a spec that is refused
 //	running, and nothing is to start      running
+//	a hub has not released it             held
 //	blocked                               that state
 //	the first run is to be started, and
 //	    a restore has created its objects restoreDue
@@ -89,6 +92,8 @@ func (o observation) state() state {
 		return cancelRequested
 	case o.running && (o.blocked != nil || o.start == nil):
 		return running
+	case o.held:
+		return held
 	case o.blocked != nil:
 		return o.blocked.state
 	case o.start != nil && o.restored:

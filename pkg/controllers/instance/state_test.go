@@ -24,6 +24,11 @@ func TestState(t *testing.T) {
 		{"a run is to be started", observation{start: start}, startDue},
 		{"a run is to be started in place of the running one", observation{running: true, start: start}, startDue},
 
+		{"a hub has not released it", observation{held: true}, held},
+		{"a run wins over a hub that has not released what follows", observation{held: true, running: true}, running},
+		{"a run that a hub has not released may be ended", observation{held: true, running: true, canceled: true}, cancelRequested},
+		{"a hub that has not released it does not keep it from being deleted", observation{held: true, deleted: true, finalizer: true, deletion: trigger.CleanUp}, cleanupDue},
+
 		{"the OperatorVersion does not exist", observation{blocked: by(versionMissing)}, versionMissing},
 		{"the sources cannot be read", observation{blocked: by(parametersMissing)}, parametersMissing},
 		{"the spec is refused", observation{blocked: by(specRefused)}, specRefused},

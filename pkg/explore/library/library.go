@@ -2,7 +2,8 @@
 // written from the project's API documentation.
 //
 // A rule is a Lua script in kinds/<group>/<version>/<Kind>/customizations.yaml; its cases, with what is expected, lie in
-// testdata beside it. Crossplane's kinds, which anybody defines, go by their shape: see crossplane.go.
+// testdata beside it. Crossplane's kinds, which anybody defines, go by their shape: see crossplane.go. In hub/ are the rules for Instances
+// that only a hub has, in the same form.
 package library
 
 import (
@@ -46,6 +47,11 @@ func New(host *lua.Host) (*Layer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return compile(host, configs)
+}
+
+// compile makes the layer of some rules.
+func compile(host *lua.Host, configs []v1alpha1.Config) (*Layer, error) {
 	l := &Layer{host: host, scripts: map[subject]*lua.Script{}}
 	for i := range configs {
 		if err := l.load(&configs[i]); err != nil {
@@ -94,14 +100,17 @@ func (l *Layer) Explore(ctx context.Context, r explore.Request) (explore.Answer,
 }
 
 // Configs returns the rules as Configs, one for each kind, in order. A Config has an exploration for each version of its kind.
-func Configs() ([]v1alpha1.Config, error) {
-	names, err := fs.Glob(files, "kinds/*/*/*/customizations.yaml")
+func Configs() ([]v1alpha1.Config, error) { return configsOf(files, "kinds") }
+
+// configsOf returns the rules of the files below a folder.
+func configsOf(tree fs.FS, folder string) ([]v1alpha1.Config, error) {
+	names, err := fs.Glob(tree, folder+"/*/*/*/customizations.yaml")
 	if err != nil {
 		return nil, err
 	}
 	var configs []v1alpha1.Config
 	for _, name := range names {
-		data, err := files.ReadFile(name)
+		data, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,272 @@
+package v1beta1
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Annotations of an Instance that a hub has placed on a cluster.
+const (
+	// ReleasedAnnotation holds the template that the cluster may act upon: `<uid>/<generation>` of the Instance on the hub.
+	ReleasedAnnotation = "kudo.dev/released"
+	// TemplateAnnotation holds the template that spec comes from, as the backend for cluster inventories writes it.
+	TemplateAnnotation = "kudo.dev/template"
+	// DefaultedAnnotation lists the parameters, separated by commas, whose defaults the webhook of the cluster has written into spec.
+	DefaultedAnnotation = "kudo.dev/defaulted"
+	// KarmadaUIDAnnotation holds the uid of the template that spec comes from, as Karmada writes it.
+	KarmadaUIDAnnotation = "resourcetemplate.karmada.io/uid"
+	// KarmadaGenerationAnnotation holds the generation of the template that spec comes from, as Karmada writes it.
+	KarmadaGenerationAnnotation = "resourcetemplate.karmada.io/generation"
+)
+
+// Placement says on which clusters an Instance runs. It is read on a hub, and starts no plan there.
+type Placement struct {
+	// Clusters that the Instance runs on. Adding one needs the verb place on it. Removing one deletes the Instance there.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	Clusters []PlacedCluster `json:"clusters"`
+	// Divide names a parameter, whose value is a whole number that spec.parameters sets. Each cluster gets a share of it, by weight.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Divide string `json:"divide,omitempty"`
+	// Include lists other objects of the namespace that the clusters need, such as the OperatorVersions of children.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Include []IncludedObject `json:"include,omitempty"`
+	// Waves order a change: clusters get it one group after the other. Without waves, all get it at once.
+	// +optional
+	Waves *Waves `json:"waves,omitempty"`
+	// OnDelete says what happens in the clusters when the Instance is deleted on the hub: Delete, the default, deletes the Instances there,
+	// and Orphan leaves them.
+	// +optional
+	OnDelete DeletionPolicy `json:"onDelete,omitempty"`
+}
+
+// DeletionPolicy says what happens to the placed Instances when that of the hub is deleted.
+// +kubebuilder:validation:Enum=Delete;Orphan
+type DeletionPolicy string
+
+const (
+	// DeletePlaced deletes the placed Instances.
+	DeletePlaced DeletionPolicy = "Delete"
+	// OrphanPlaced leaves the placed Instances.
+	OrphanPlaced DeletionPolicy = "Orphan"
+)
+
+// PlacedCluster is a cluster that an Instance runs on.
+type PlacedCluster struct {
+	// Name of the cluster, as the engine of the hub knows it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Weight of the cluster when a parameter is divided, 1 to 1000; default is 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Weight int32 `json:"weight,omitempty"`
+	// Parameters that differ in this cluster.
+	// +optional
+	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+// EffectiveWeight returns the weight, which is 1 if none is given.
+func (c PlacedCluster) EffectiveWeight() int64 { return max(int64(c.Weight), 1) }
+
+// IncludedObject is another object of the namespace that the clusters of an Instance need.
+type IncludedObject struct {
+	// Kind of the object.
+	// +kubebuilder:validation:Enum=Operator;OperatorVersion;Secret;ConfigMap
+	Kind string `json:"kind"`
+	// Name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// Waves order a change over clusters.
+type Waves struct {
+	// Groups are names of clusters, in the order in which they get a change. Clusters that no group names are the last group.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinItems=1
+	// +kubebuilder:validation:items:MaxItems=100
+	Groups [][]string `json:"groups,omitempty"`
+	// Soak is how long the clusters of a group must stay ready before the next group gets the change; default is 0.
+	// +optional
+	Soak *metav1.Duration `json:"soak,omitempty"`
+	// MaxFailures is how many clusters may fail before the change is stopped; default is 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MaxFailures int32 `json:"maxFailures,omitempty"`
+	// Paused holds the next group.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+}
+
+// MemberState is the state of a cluster that an Instance is placed on. The first one that holds counts.
+type MemberState string
+
+const (
+	// MemberLost is the state of a cluster that the hub cannot reach.
+	MemberLost MemberState = "Lost"
+	// MemberNotScheduled is the state of a cluster that the engine has not chosen yet.
+	MemberNotScheduled MemberState = "NotScheduled"
+	// MemberNotApplied is the state of a cluster that has refused the Instance.
+	MemberNotApplied MemberState = "NotApplied"
+	// MemberSilent is the state of a cluster whose manager reports nothing.
+	MemberSilent MemberState = "Silent"
+	// MemberHeld is the state of a cluster that may not act upon the change yet.
+	MemberHeld MemberState = "Held"
+	// MemberLagging is the state of a cluster that does not have the change yet.
+	MemberLagging MemberState = "Lagging"
+	// MemberFailed is the state of a cluster whose last plan has failed.
+	MemberFailed MemberState = "Failed"
+	// MemberProgressing is the state of a cluster in which a plan runs.
+	MemberProgressing MemberState = "Progressing"
+	// MemberNotReady is the state of a cluster whose Instance is not ready.
+	MemberNotReady MemberState = "NotReady"
+	// MemberReady is the state of a cluster whose Instance is ready with the present change.
+	MemberReady MemberState = "Ready"
+)
+
+// MemberStatus is what the hub knows of an Instance in one cluster.
+type MemberStatus struct {
+	// Cluster that the Instance is placed on.
+	Cluster string `json:"cluster"`
+	// State of the Instance there: Lost, NotScheduled, NotApplied, Silent, Held, Lagging, Failed, Progressing, NotReady or Ready.
+	State MemberState `json:"state"`
+	// Since is when the state began, by the clock of the hub.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// Generation of the Instance on the hub that the cluster has acted upon; 0 if it is not known.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// Ready is the condition Ready that the cluster has reported last: True, False or Unknown.
+	// +optional
+	Ready metav1.ConditionStatus `json:"ready,omitempty"`
+	// Reason of the state, or of the condition Ready in the cluster.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message for people: what is wrong, or what is waited for.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Plan that runs in the cluster, or that ran last.
+	// +optional
+	Plan string `json:"plan,omitempty"`
+	// PlanStatus of the plan.
+	// +optional
+	PlanStatus ExecutionStatus `json:"planStatus,omitempty"`
+	// OperatorVersion that the cluster runs.
+	// +optional
+	OperatorVersion string `json:"operatorVersion,omitempty"`
+	// Replicas is the cluster's share of the divided parameter.
+	// +optional
+	Replicas *int64 `json:"replicas,omitempty"`
+}
+
+// WaveState is the state of the wave that is open.
+type WaveState string
+
+const (
+	// WaveOpen is the state while the clusters of the wave get the change.
+	WaveOpen WaveState = "Open"
+	// WaveSoaking is the state while the clusters of the wave must stay ready.
+	WaveSoaking WaveState = "Soaking"
+	// WaveStopped is the state after too many clusters have failed.
+	WaveStopped WaveState = "Stopped"
+	// WavePaused is the state while spec.placement.waves.paused holds the next wave.
+	WavePaused WaveState = "Paused"
+	// WaveDone is the state after the last wave.
+	WaveDone WaveState = "Done"
+)
+
+// WaveStatus is how far a change has come.
+type WaveStatus struct {
+	// Generation of the Instance that is rolled out.
+	Generation int64 `json:"generation"`
+	// Index of the wave, from 1.
+	Index int32 `json:"index"`
+	// Of is how many waves there are.
+	Of int32 `json:"of"`
+	// State of the wave: Open, Soaking, Stopped, Paused or Done.
+	State WaveState `json:"state"`
+	// Since is when the state began.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// Failed lists the clusters that have failed with this change.
+	// +optional
+	// +listType=atomic
+	Failed []string `json:"failed,omitempty"`
+	// Accepted lists the clusters that had failed when a user resumed the change, and that do not count any more.
+	// +optional
+	// +listType=atomic
+	Accepted []string `json:"accepted,omitempty"`
+	// Resumed is the value of the annotation kudo.dev/resume-rollout that was acted upon last.
+	// +optional
+	Resumed string `json:"resumed,omitempty"`
+}
+
+// ResumeAnnotation on an Instance of a hub asks to go on with a change that was stopped. A value that was not seen before is a new request.
+const ResumeAnnotation = "kudo.dev/resume-rollout"
+
+// Template identifies a generation of an Instance on a hub. It is the value of the annotation kudo.dev/released.
+func Template(uid types.UID, generation int64) string { return fmt.Sprintf("%s/%d", uid, generation) }
+
+// PlacedTemplate returns the template that the Instance is a copy of, or "" if it is no copy.
+func (i *Instance) PlacedTemplate() string {
+	if uid, generation := i.Annotations[KarmadaUIDAnnotation], i.Annotations[KarmadaGenerationAnnotation]; uid != "" && generation != "" {
+		return uid + "/" + generation
+	}
+	return i.Annotations[TemplateAnnotation]
+}
+
+// IsHeld reports whether a hub has placed the Instance and has not released it, so that no plan may start. An Instance with a placement
+// that is no copy is the template itself, which never runs.
+func (i *Instance) IsHeld() bool {
+	if i.Spec.Placement == nil {
+		return false
+	}
+	template := i.PlacedTemplate()
+	return template == "" || i.Annotations[ReleasedAnnotation] != template
+}
+
+// Groups returns the names of the clusters of each wave. Clusters that no group names are the last wave.
+func (p *Placement) Groups() [][]string {
+	var groups [][]string
+	named := map[string]bool{}
+	if p.Waves != nil {
+		for _, group := range p.Waves.Groups {
+			groups = append(groups, group)
+			for _, name := range group {
+				named[name] = true
+			}
+		}
+	}
+	var rest []string
+	for _, c := range p.Clusters {
+		if !named[c.Name] {
+			rest = append(rest, c.Name)
+		}
+	}
+	if len(rest) > 0 {
+		groups = append(groups, rest)
+	}
+	return groups
+}
+
+// ClusterNames returns the names of the clusters, separated by commas.
+func (p *Placement) ClusterNames() string {
+	names := make([]string, 0, len(p.Clusters))
+	for _, c := range p.Clusters {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,180 @@
+package controllers
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/admission"
+	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
+)
+
+// TestKarmadaLease checks C30: the Lease is named with its namespace.
+func TestKarmadaLease(t *testing.T) {
+	for _, tc := range []struct {
+		reason, flag string
+		want         types.NamespacedName
+		fails        bool
+	}{
+		{"Karmada's own", "karmada-system/karmada-controller-manager", types.NamespacedName{Namespace: "karmada-system", Name: "karmada-controller-manager"}, false},
+		{"another one", "a/b", types.NamespacedName{Namespace: "a", Name: "b"}, false},
+		{"without a namespace", "karmada-controller-manager", types.NamespacedName{}, true},
+		{"nothing", "", types.NamespacedName{}, true},
+		{"an empty namespace", "/b", types.NamespacedName{}, true},
+		{"an empty name", "a/", types.NamespacedName{}, true},
+		{"three names", "a/b/c", types.NamespacedName{}, true},
+	} {
+		got, err := karmadaLease(Options{KarmadaLease: tc.flag})
+		if (err != nil) != tc.fails || got != tc.want {
+			t.Errorf("%s: %v, %v, want %v", tc.reason, got, err, tc.want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "must be NAMESPACE/NAME") {
+			t.Errorf("%s: %v does not say what is right", tc.reason, err)
+		}
+	}
+}
+
+// TestCacheForHub checks C30 and C40: a hub keeps the one Lease, and of the other kinds of Karmada what it reads; other managers keep none.
+func TestCacheForHub(t *testing.T) {
+	for _, tc := range []struct {
+		reason  string
+		options Options
+		want    []string
+		fails   bool
+	}{
+		{"no hub", Options{KarmadaLease: "a/b"}, nil, false},
+		{"no hub needs no Lease", Options{KarmadaLease: "wrong"}, nil, false},
+		{"a hub", Options{Hub: true, KarmadaLease: "a/b"}, []string{"Cluster", "Lease", "ResourceBinding"}, false},
+		{"a hub without Lease", Options{Hub: true, KarmadaLease: "wrong"}, nil, true},
+	} {
+		secret := &corev1.Secret{}
+		kept := map[client.Object]cache.ByObject{secret: onlySecret("kudo-system")}
+		if err := cacheForHub(kept, tc.options); (err != nil) != tc.fails {
+			t.Errorf("%s: %v", tc.reason, err)
+		}
+		if _, has := kept[secret]; !has || len(kept) != 1+len(tc.want) {
+			t.Errorf("%s: %d kinds, want %v and what was there", tc.reason, len(kept), tc.want)
+		}
+		found := map[string]cache.ByObject{}
+		for object, how := range kept {
+			if kind, ok := object.(*unstructured.Unstructured); ok {
+				found[kind.GetKind()] = how
+			}
+		}
+		for _, kind := range tc.want {
+			how, has := found[kind]
+			switch {
+			case !has:
+				t.Errorf("%s: %s is not there", tc.reason, kind)
+			case kind != "Lease" && how.Transform == nil:
+				t.Errorf("%s: all of each %s is kept", tc.reason, kind)
+			case kind == "Lease" && (len(how.Namespaces) != 1 || how.Namespaces["a"].FieldSelector.String() != "metadata.name=b"):
+				t.Errorf("%s: Leases of %v are kept, want a/b", tc.reason, how.Namespaces)
+			}
+		}
+	}
+}
+
+// karmadaKinds are the kinds of Karmada that a hub reads or writes; all but Cluster have a namespace.
+var karmadaKinds = []schema.GroupVersionKind{
+	{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "PropagationPolicy"},
+	{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "OverridePolicy"},
+	{Group: "work.karmada.io", Version: "v1alpha2", Kind: "ResourceBinding"},
+	{Group: "work.karmada.io", Version: "v1alpha1", Kind: "Work"},
+	{Group: "cluster.karmada.io", Version: "v1alpha1", Kind: "Cluster"},
+}
+
+// startHub starts the controller of a hub on a server, and returns the handlers of its webhooks. It may be called again in the same process.
+func startHub(t *testing.T, server *apitest.Server) map[string]crwebhook.Handler {
+	t.Helper()
+	registry := crmetrics.Registry
+	crmetrics.Registry = prometheus.NewRegistry()
+	t.Cleanup(func() { crmetrics.Registry = registry })
+	o := Options{Namespace: "kudo-system", Hub: true, KarmadaLease: "karmada-system/karmada-controller-manager", Workers: 1, Clock: clock.RealClock{}}
+	byObject := map[client.Object]cache.ByObject{}
+	if err := cacheForHub(byObject, o); err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{
+		Scheme: apitest.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
+		Cache: cache.Options{ByObject: byObject}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	handlers, err := addHub(ctx, mgr, server.Config(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return handlers
+}
+
+// TestHub checks C2: the controller of a hub compiles a placement into policies, and writes the status; its webhooks are those of a hub.
+func TestHub(t *testing.T) {
+	server := apitest.Start(t)
+	for _, kind := range karmadaKinds {
+		server.AddKind(kind, kind.Kind != "Cluster")
+	}
+	version := gen.Version("ns", "web-1.0", gen.Param("REPLICAS", "6", ""))
+	instance := gen.Instance("web", version, map[string]string{"REPLICAS": "6"})
+	instance.UID, instance.Generation = "u", 1
+	instance.Spec.Placement = &v1beta1.Placement{Clusters: []v1beta1.PlacedCluster{{Name: "m1"}}}
+	server.Put(version)
+	server.Put(instance)
+	handlers := startHub(t, server)
+	policy := &unstructured.Unstructured{}
+	policy.SetGroupVersionKind(karmadaKinds[0])
+	policy.SetNamespace("ns")
+	policy.SetName("kudo-web")
+	apitest.Eventually(t, "a policy of the placement", func() bool { return server.Get(policy) != nil })
+	apitest.Eventually(t, "the status, which says that Karmada is not heard of", func() bool {
+		server.Read(instance)
+		ready := meta.FindStatusCondition(instance.Status.Conditions, v1beta1.ReadyCondition)
+		return ready != nil && ready.Reason == v1beta1.ReasonEngineSilent && instance.Status.Wave != nil
+	})
+	if !metav1.IsControlledBy(server.Get(policy), instance) || len(instance.Finalizers) > 0 {
+		t.Errorf("the policy goes with the Instance, which is not held: %v, %v", server.Get(policy), instance.Finalizers)
+	}
+	want := []string{admission.MutatePath, admission.ValidateConfigPath, admission.ValidatePath, admission.ValidateVersionPath,
+		admission.ValidateWebhookConfigurationPath}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(handlers)); !slices.Equal(got, want) {
+		t.Errorf("webhooks %v, want %v", got, want)
+	}
+	defaulter, isDefaulter := handlers[admission.MutatePath].(*admission.Defaulter)
+	validator, isValidator := handlers[admission.ValidatePath].(*admission.Validator)
+	if !isDefaulter || !isValidator || !defaulter.Hub || !validator.Hub || defaulter.Keys != nil {
+		t.Error("the webhooks of Instances are not those of a hub")
+	}
+}

@@ -1,0 +1,254 @@
+// Package hub checks that a hub places Instances on clusters, on three control planes: a hub with the definitions of Karmada, and two
+// clusters. A player does what the controllers of Karmada do.
+package hub
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"kudo.dev/kudo/test/corpus"
+	"kudo.dev/kudo/test/env"
+)
+
+// plane is one control plane.
+type plane struct {
+	*env.Env
+	*env.Cluster
+}
+
+// planes are a hub with its manager, and clusters with theirs.
+type planes struct {
+	hub     plane
+	members map[string]plane
+	manager *hubManager
+	player  *player
+}
+
+// startPlanes brings the control planes up. They go with the test.
+func startPlanes(t *testing.T) *planes {
+	t.Helper()
+	root := filepath.Join(corpus.Require(t), "karmada-crds")
+	p := &planes{members: map[string]plane{}}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	start := func(name string, up func(...string) (*env.Env, error), args ...string) {
+		defer wg.Done()
+		e, err := up(append([]string{"--profile", "api"}, args...)...)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(e.Stop)
+		c, err := e.Connect()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if name == "hub" {
+			p.hub = plane{e, c}
+		} else {
+			p.members[name] = plane{e, c}
+		}
+	}
+	wg.Add(3)
+	go start("hub", env.StartBare)
+	go start("m1", env.Start, "--privileged")
+	go start("m2", env.Start, "--privileged")
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	installDefinitions(t, p.hub, root)
+	p.manager = newHubManager(t, p.hub)
+	p.player = startPlayer(t, p)
+	p.manager.start(t)
+	return p
+}
+
+// clusterDefinition defines Cluster, which Karmada serves by an aggregated API server.
+const clusterDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusters.cluster.karmada.io}
+spec:
+  group: cluster.karmada.io
+  names: {kind: Cluster, plural: clusters, singular: cluster, listKind: ClusterList}
+  scope: Cluster
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// installDefinitions installs the definitions of Karmada that the hub needs, and one of Cluster.
+func installDefinitions(t *testing.T, hub plane, root string) {
+	t.Helper()
+	texts := [][]byte{[]byte(clusterDefinition)}
+	for _, group := range []string{"policy", "work", "config"} {
+		files, err := filepath.Glob(filepath.Join(root, group, "*.yaml"))
+		env.Must(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			env.Must(t, err)
+			texts = append(texts, text)
+		}
+	}
+	for _, text := range texts {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		env.Must(t, yaml.Unmarshal(text, crd))
+		if crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
+			crd.Spec.Conversion = nil // the test uses one version of each kind
+		}
+		obj := &unstructured.Unstructured{}
+		env.Must(t, yaml.Unmarshal(text, &obj.Object))
+		unstructured.RemoveNestedField(obj.Object, "spec", "conversion")
+		env.Must(t, hub.Create(t.Context(), obj))
+	}
+	for _, kind := range []string{"PropagationPolicy", "OverridePolicy", "ResourceBinding", "Cluster"} {
+		env.Within(t, 30*time.Second, "the hub serves "+kind, func() string {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(kinds[kind])
+			list.SetKind(kind + "List")
+			if err := hub.List(context.Background(), list); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	}
+}
+
+// hubManager is the manager of the hub, a process with the rights that init --hub gives.
+type hubManager struct {
+	bin, kubeconfig, dir, address string
+	cmd                           *exec.Cmd
+	log                           *safeBuffer
+	over                          chan struct{}
+}
+
+// safeBuffer is written by a process, and read by the test.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// newHubManager makes the control plane a hub.
+func newHubManager(t *testing.T, hub plane) *hubManager {
+	t.Helper()
+	m := &hubManager{bin: filepath.Join(hub.Bin, "manager"), dir: t.TempDir(), address: env.FreeAddress(t), log: &safeBuffer{}}
+	m.kubeconfig = filepath.Join(m.dir, "kubeconfig")
+	hub.MustKudo(t, 0, "init", "--hub", "--external-manager", "--manager-kubeconfig", m.kubeconfig, "--webhook-url", "https://"+m.address)
+	t.Cleanup(func() {
+		m.kill()
+		if t.Failed() {
+			t.Logf("the manager of the hub said:\n%s", tail(m.log.String(), 60))
+		}
+	})
+	return m
+}
+
+// start starts the manager, and waits until it serves the webhooks.
+func (m *hubManager) start(t *testing.T) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(m.address)
+	env.Must(t, err)
+	m.cmd = exec.Command(m.bin, "--hub", "--kubeconfig", m.kubeconfig, "--leader-elect=false", "--metrics-bind-address=0",
+		"--health-probe-bind-address=0", "--webhook-port="+port, "--webhook-bind-address=127.0.0.1",
+		"--webhook-cert-dir="+filepath.Join(m.dir, "cert"))
+	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
+	env.Must(t, m.cmd.Start())
+	m.over = make(chan struct{})
+	go func(cmd *exec.Cmd, over chan struct{}) {
+		_ = cmd.Wait()
+		close(over)
+	}(m.cmd, m.over)
+	env.Within(t, time.Minute, "the manager of the hub serves its webhooks", func() string {
+		select {
+		case <-m.over:
+			t.Fatalf("the manager of the hub has ended:\n%s", tail(m.log.String(), 40))
+		default:
+		}
+		conn, err := net.DialTimeout("tcp", m.address, time.Second)
+		if err != nil {
+			return err.Error()
+		}
+		_ = conn.Close()
+		return ""
+	})
+}
+
+// kill ends the manager as a crash does.
+func (m *hubManager) kill() {
+	if m.cmd != nil {
+		_ = m.cmd.Process.Kill()
+		<-m.over
+		m.cmd = nil
+	}
+}
+
+// tail returns the last lines of a text.
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// newNamespace makes a namespace of the same name on all planes.
+func (p *planes) newNamespace(t *testing.T) string {
+	t.Helper()
+	name := p.hub.NewBareNamespace(t)
+	for _, member := range p.members {
+		ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+		ns.SetName(name)
+		env.Must(t, member.Create(t.Context(), ns))
+		t.Cleanup(func() { _ = member.Delete(context.Background(), ns) })
+	}
+	return name
+}
+
+// wait waits until a condition on something that is read again and again holds.
+func wait(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	env.Within(t, time.Minute, what, func() string {
+		if err := holds(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// get reads an object, or returns an error that names it.
+func get[T client.Object](c client.Reader, obj T, namespace, name string) (T, error) {
+	if err := c.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
+		return obj, fmt.Errorf("get %s: %w", name, err)
+	}
+	return obj, nil
+}

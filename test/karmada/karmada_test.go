@@ -1,0 +1,302 @@
+// Package karmada tests the backend for Karmada on an API server that has Karmada's definitions, and on which the test plays Karmada.
+package karmada
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/manifests"
+	"kudo.dev/kudo/pkg/clusters"
+	"kudo.dev/kudo/pkg/clusters/karmada"
+	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/corpus"
+	"kudo.dev/kudo/test/env"
+)
+
+var (
+	policyKind   = schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "PropagationPolicy"}
+	overrideKind = schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "OverridePolicy"}
+	bindingKind  = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha2", Kind: "ResourceBinding"}
+	clusterKind  = schema.GroupVersionKind{Group: "cluster.karmada.io", Version: "v1alpha1", Kind: "Cluster"}
+	leaseKind    = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
+)
+
+// clusterDefinition stands for Karmada's aggregated API of Clusters, which has no CustomResourceDefinition.
+const clusterDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusters.cluster.karmada.io, annotations: {api-approved.kubernetes.io: unapproved}}
+spec:
+  group: cluster.karmada.io
+  names: {kind: Cluster, plural: clusters, singular: cluster, listKind: ClusterList}
+  scope: Cluster
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// hub is an API server with Karmada's definitions and an engine.
+type hub struct {
+	*env.Cluster
+	engine *karmada.Engine
+	clock  *clocktesting.FakeClock
+	// strict refuses unknown fields.
+	strict client.Client
+}
+
+// TestHub checks C6, C12, C19, C30, C44 on a real API server, whose definitions are those of Karmada.
+func TestHub(t *testing.T) {
+	folder := filepath.Join(corpus.Require(t), "karmada-crds")
+	plane, err := env.StartBare("--profile", "api")
+	env.Must(t, err)
+	t.Cleanup(plane.Stop)
+	c, err := plane.Connect()
+	env.Must(t, err)
+	h := &hub{Cluster: c, clock: clocktesting.NewFakeClock(time.Now()), strict: client.WithFieldValidation(c, client.FieldValidation("Strict"))}
+	h.define(t, folder)
+	h.start(t)
+	t.Run("documents", h.checkDocuments)
+	t.Run("place", h.checkPlace)
+	t.Run("foreign", h.checkForeign)
+	t.Run("observe", h.checkObserve)
+	t.Run("events", h.checkEvents)
+}
+
+// define installs the definitions of Karmada and of Instances.
+func (h *hub) define(t *testing.T, folder string) {
+	t.Helper()
+	instances, err := manifests.Files.ReadFile("crds/kudo.dev_instances.yaml")
+	env.Must(t, err)
+	texts := [][]byte{instances, []byte(clusterDefinition)}
+	for _, name := range []string{"policy/policy.karmada.io_propagationpolicies", "policy/policy.karmada.io_overridepolicies", "work/work.karmada.io_resourcebindings"} {
+		text, err := os.ReadFile(filepath.Join(folder, name+".yaml"))
+		env.Must(t, err)
+		texts = append(texts, text)
+	}
+	for _, text := range texts {
+		definition := &unstructured.Unstructured{}
+		env.Must(t, yaml.Unmarshal(text, &definition.Object))
+		env.Must(t, h.Create(t.Context(), definition))
+	}
+	for _, kind := range []schema.GroupVersionKind{policyKind, overrideKind, bindingKind, clusterKind, v1beta1.GroupVersion.WithKind("Instance")} {
+		apitest.Eventually(t, kind.Kind+" is served", func() bool {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+			return h.List(t.Context(), list) == nil
+		})
+	}
+}
+
+// start runs the engine until the test ends.
+func (h *hub) start(t *testing.T) {
+	t.Helper()
+	kept, err := cache.New(h.Config, cache.Options{Scheme: h.Scheme(), ByObject: karmada.CachedObjects(types.NamespacedName{})})
+	env.Must(t, err)
+	h.engine = karmada.New(karmada.Options{Client: h.strict, Cache: kept, Config: h.Config, Clock: h.clock})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- kept.Start(ctx) }()
+	go func() { ended <- h.engine.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// instance creates an Instance that is placed on m1 and m2, in a namespace of its own.
+func (h *hub) instance(t *testing.T, name string) *v1beta1.Instance {
+	t.Helper()
+	out := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: h.NewBareNamespace(t), Name: name}}
+	out.Spec.OperatorVersion.Name = "book-1.0.0"
+	out.Spec.Parameters = map[string]string{"REPLICAS": "6", "REGION": "eu-1"}
+	out.Spec.Placement = &v1beta1.Placement{Divide: "REPLICAS", Clusters: []v1beta1.PlacedCluster{
+		{Name: "m1", Weight: 2}, {Name: "m2", Parameters: map[string]string{"REGION": "eu-2"}}}}
+	env.Must(t, h.Create(t.Context(), out))
+	return out
+}
+
+// placed returns what the hub writes for an Instance, with a release for some clusters.
+func placed(instance *v1beta1.Instance, released ...string) clusters.Placed {
+	out := clusters.Placed{Instance: instance}
+	for _, c := range instance.Spec.Placement.Clusters {
+		target := clusters.Target{Name: c.Name, Weight: c.EffectiveWeight(), Parameters: c.Parameters}
+		for _, name := range released {
+			if name == c.Name {
+				target.Released = v1beta1.Template(instance.UID, instance.Generation)
+			}
+		}
+		out.Clusters = append(out.Clusters, target)
+	}
+	return out
+}
+
+// get reads an object of the API server.
+func (h *hub) get(t *testing.T, kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(kind)
+	env.Must(t, h.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, out))
+	return out
+}
+
+// checkDocuments creates each form of the compiled policies; the API server refuses a field that it does not know.
+func (h *hub) checkDocuments(t *testing.T) {
+	instance := h.instance(t, "book")
+	whole := func(change func(*v1beta1.Instance)) clusters.Placed {
+		i := instance.DeepCopy()
+		change(i)
+		return placed(i, "m1")
+	}
+	for reason, p := range map[string]clusters.Placed{
+		"divided, overridden and released": whole(func(*v1beta1.Instance) {}),
+		"without a rule": whole(func(i *v1beta1.Instance) {
+			i.Spec.Placement.Clusters = i.Spec.Placement.Clusters[1:]
+			i.Spec.Placement.Clusters[0].Parameters = nil
+			i.Spec.Placement.Divide = ""
+		}),
+		"copies that stay": whole(func(i *v1beta1.Instance) { i.Spec.Placement.OnDelete = v1beta1.OrphanPlaced }),
+		"a long name":      whole(func(i *v1beta1.Instance) { i.Name = strings.Repeat("a", 200) + ".b" }),
+		"a parameter with letters of JSON pointers": whole(func(i *v1beta1.Instance) {
+			i.Spec.Placement.Clusters[0].Parameters = map[string]string{"a/b~c": "\x00\"ü\n"}
+		}),
+	} {
+		t.Run(reason, func(t *testing.T) {
+			policy, override := karmada.Compile(p)
+			for _, o := range []*unstructured.Unstructured{policy, override} {
+				want := o.DeepCopy()
+				env.Must(t, h.strict.Create(t.Context(), o, client.DryRunAll))
+				rules, found, err := unstructured.NestedSlice(o.Object, "spec", "overrideRules")
+				if o.GetKind() == "OverridePolicy" && (err != nil || !found) {
+					t.Errorf("the API server has taken out the rules of %v: %v, %v", want.Object, rules, err)
+				}
+			}
+			policy.Object["spec"].(map[string]any)["unknown"] = true
+			policy.SetResourceVersion("")
+			if err := h.strict.Create(t.Context(), policy, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "unknown field") {
+				t.Errorf("an unknown field gives %v", err)
+			}
+		})
+	}
+}
+
+// checkPlace checks what Place writes, and that it writes only what differs.
+func (h *hub) checkPlace(t *testing.T) {
+	instance := h.instance(t, "book")
+	place := func(p clusters.Placed) {
+		t.Helper()
+		env.Must(t, h.engine.Place(t.Context(), p))
+	}
+	version := func() [2]string {
+		t.Helper()
+		return [2]string{h.get(t, policyKind, instance.Namespace, "kudo-book").GetResourceVersion(),
+			h.get(t, overrideKind, instance.Namespace, "kudo-book").GetResourceVersion()}
+	}
+	place(placed(instance, "m1"))
+	first := version()
+	// The cache may be older than the write for a moment, and a call that sees that reads the API server.
+	apitest.Eventually(t, "an unchanged Instance costs no request", func() bool {
+		before, err := h.Requests(t.Context())
+		env.Must(t, err)
+		place(placed(instance, "m1"))
+		after, err := h.Requests(t.Context())
+		env.Must(t, err)
+		spent := after.Since(before)
+		if spent.Writes() > 0 {
+			t.Fatalf("an unchanged Instance costs %v", spent)
+		}
+		return spent.Of("propagationpolicies")+spent.Of("overridepolicies") == 0
+	})
+	place(placed(instance, "m1", "m2"))
+	if now := version(); now[0] != first[0] || now[1] == first[1] {
+		t.Errorf("a release changes the versions %v to %v, want another OverridePolicy only", first, now)
+	}
+	instance.Spec.Placement.Divide = ""
+	place(placed(instance))
+	policy, override := h.get(t, policyKind, instance.Namespace, "kudo-book"), h.get(t, overrideKind, instance.Namespace, "kudo-book")
+	if _, found, _ := unstructured.NestedMap(policy.Object, "spec", "placement", "replicaScheduling"); found {
+		t.Error("the policy divides after spec.placement.divide was taken out")
+	}
+	if rules, _, _ := unstructured.NestedSlice(override.Object, "spec", "overrideRules"); len(rules) != 1 {
+		t.Errorf("after the releases were taken back, the rules are %v", rules)
+	}
+	// A change by another client is undone, and a field that it has added stays.
+	for _, change := range []func(){
+		func() { _ = unstructured.SetNestedField(policy.Object, true, "spec", "preserveResourcesOnDeletion") },
+		func() { _ = unstructured.SetNestedField(policy.Object, true, "spec", "suspension", "dispatching") },
+	} {
+		change()
+	}
+	env.Must(t, h.Update(t.Context(), policy, client.FieldOwner("ann")))
+	apitest.Eventually(t, "the change is undone", func() bool {
+		place(placed(instance))
+		policy = h.get(t, policyKind, instance.Namespace, "kudo-book")
+		kept, _, _ := unstructured.NestedBool(policy.Object, "spec", "preserveResourcesOnDeletion")
+		return !kept
+	})
+	if suspended, _, _ := unstructured.NestedBool(policy.Object, "spec", "suspension", "dispatching"); !suspended {
+		t.Error("the suspension of another client was taken out")
+	}
+	for _, field := range policy.GetManagedFields() {
+		if field.Manager == clusters.FieldManager && field.Operation == metav1.ManagedFieldsOperationApply {
+			return
+		}
+	}
+	t.Errorf("the fields are of %v", policy.GetManagedFields())
+}
+
+// checkForeign checks that a policy of others is not touched, and that nothing else is written then.
+func (h *hub) checkForeign(t *testing.T) {
+	for _, kind := range []schema.GroupVersionKind{policyKind, overrideKind} {
+		t.Run(kind.Kind, func(t *testing.T) {
+			instance := h.instance(t, "book")
+			former := instance.DeepCopy()
+			former.UID = "of-before"
+			policy, override := karmada.Compile(placed(former))
+			theirs, other := policy, overrideKind
+			if kind == overrideKind {
+				theirs, other = override, policyKind
+			}
+			env.Must(t, h.Create(t.Context(), theirs))
+			version := theirs.GetResourceVersion()
+			err := h.engine.Place(t.Context(), placed(instance))
+			refused := &clusters.RefusedError{}
+			if !errors.As(err, &refused) || refused.Reason != "ForeignPolicy" || !strings.Contains(refused.Message, kind.Kind+" "+instance.Namespace+"/kudo-book") {
+				t.Fatalf("Place returns %v", err)
+			}
+			if now := h.get(t, kind, instance.Namespace, "kudo-book"); now.GetResourceVersion() != version {
+				t.Error("the policy of another owner was written")
+			}
+			absent := &unstructured.Unstructured{}
+			absent.SetGroupVersionKind(other)
+			if err := h.Get(t.Context(), client.ObjectKeyFromObject(theirs), absent); !apierrors.IsNotFound(err) {
+				t.Errorf("the other policy was written: %v", err)
+			}
+			env.Must(t, h.Delete(t.Context(), theirs))
+			h.await(t, instance)
+			env.Must(t, h.engine.Place(t.Context(), placed(instance)))
+		})
+	}
+}
