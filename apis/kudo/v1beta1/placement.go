@@ -238,6 +238,12 @@ func (i *Instance) IsHeld() bool {
 	return template == "" || i.Annotations[ReleasedAnnotation] != template
 }
 
+// IsTemplate reports whether the Instance is one of a hub, which is placed on clusters and runs no plans itself. What a hub has left in a
+// cluster has a placement, too, and has run plans.
+func (i *Instance) IsTemplate() bool {
+	return i.Spec.Placement != nil && i.PlacedTemplate() == "" && len(i.Status.PlanStatus) == 0
+}
+
 // Groups returns the names of the clusters of each wave. Clusters that no group names are the last wave.
 func (p *Placement) Groups() [][]string {
 	var groups [][]string

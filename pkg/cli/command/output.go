@@ -59,30 +59,28 @@ func QuoteControls(text string) string {
 var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
 
 // PrintTable prints rows in columns, as kubectl does.
-func (env *Env) PrintTable(rows [][]string) error {
+func (env *Env) PrintTable(rows [][]string) error { return env.Print(formatRows(rows)) }
+
+// formatRows returns rows in columns, each row as a line.
+func formatRows(rows [][]string) string {
 	width := 0
 	for _, row := range rows {
 		width = max(width, len(row))
 	}
-	var table strings.Builder
+	var table, out strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 8, 3, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, width) // a row with fewer cells would end the columns
 		for n, cell := range row {
 			cells[n] = text.EscapeControls(oneLine.Replace(cell))
 		}
-		if _, err := fmt.Fprintln(w, strings.Join(cells, "\t")); err != nil {
-			return err
-		}
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // a builder returns no error
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	var lines []string
+	_ = w.Flush()
 	for line := range strings.Lines(table.String()) {
-		lines = append(lines, strings.TrimRight(line, " \n"), "\n")
+		out.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
-	return env.Print(lines...)
+	return out.String()
 }
 
 // PrintValue prints a value that is not a Kubernetes object.

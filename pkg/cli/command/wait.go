@@ -191,13 +191,7 @@ func (w *watcher) redraw(ctx context.Context) {
 		w.changes.report(w.instance.Status.PlanStatus, message, w.env.Now())
 		return
 	}
-	if w.version == nil || w.version.Name != w.instance.Spec.OperatorVersion.Name {
-		ov := &v1beta1.OperatorVersion{}
-		if w.client.Get(ctx, w.instance.OperatorVersionKey(), ov) == nil {
-			w.version = ov
-		}
-	}
-	drawn := FormatPlans(w.instance, w.version, w.env.Now())
+	drawn := w.drawPlans(ctx)
 	drawn += fmt.Sprintf("%s elapsed", w.env.Now().Sub(w.start).Round(time.Second))
 	if message := w.awaited(); message != "" && !w.ended() {
 		drawn += ", waits for: " + message
@@ -207,6 +201,20 @@ func (w *watcher) redraw(ctx context.Context) {
 		return
 	}
 	w.screen.draw(drawn)
+}
+
+// drawPlans returns the tree of plans, or the table of clusters of an Instance that runs there.
+func (w *watcher) drawPlans(ctx context.Context) string {
+	if w.instance.IsTemplate() {
+		return formatRows(append([][]string{MemberColumns()}, MemberRows(w.instance, w.env.Now())...))
+	}
+	if w.version == nil || w.version.Name != w.instance.Spec.OperatorVersion.Name {
+		ov := &v1beta1.OperatorVersion{}
+		if w.client.Get(ctx, w.instance.OperatorVersionKey(), ov) == nil {
+			w.version = ov
+		}
+	}
+	return FormatPlans(w.instance, w.version, w.env.Now())
 }
 
 // ended reports whether no plan is running or queued.
