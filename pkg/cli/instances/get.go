@@ -29,13 +29,15 @@ func NewGet(env *command.Env) *cobra.Command {
 that are named.
 
   kubectl kudo get instances -A
-  kubectl kudo get instances db -o wide`,
+  kubectl kudo get instances db -o wide
+  kubectl kudo get instances --clusters`,
 		ValidArgs: []string{"instances", "operators", "operatorversions", "shared", "all"},
 		Args:      cobra.ArbitraryArgs,
 		RunE:      func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "yaml, json, wide or name")
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "of all namespaces")
+	cmd.Flags().BoolVar(&o.clusters, "clusters", false, "show the clusters that a hub places each Instance on")
 	return cmd
 }
 
@@ -44,6 +46,7 @@ type getOptions struct {
 	env           *command.Env
 	output        string
 	allNamespaces bool
+	clusters      bool
 }
 
 // check returns a usage error for what get cannot list.
@@ -62,7 +65,7 @@ func (o *getOptions) check(args []string) error {
 	case named && o.allNamespaces:
 		return command.UsageError("--all-namespaces cannot be used with a name: name a namespace by -n")
 	}
-	return nil
+	return o.checkClusters(what)
 }
 
 // listedKind is a kind that get lists, by what users call it.
@@ -109,6 +112,9 @@ func (o *getOptions) run(ctx context.Context, args []string) error {
 		return o.printObjects(ctx, c, selected)
 	}
 	t := tables{env: o.env, titled: what == "all", namespaces: o.allNamespaces}
+	if o.clusters {
+		return selected.each(ctx, c, t.printClusters)
+	}
 	if o.output == "wide" {
 		if t.wide, err = declarations(ctx, c); err != nil {
 			return err

@@ -254,8 +254,7 @@ func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *
 	if slices.ContainsFunc(versions, func(ov *v1beta1.OperatorVersion) bool { return ov.Spec.InstallPlan != "" }) {
 		instance.ResourceVersion = "" // the Instance may have changed during the wait
 	}
-	if err := env.WaitForInstance(ctx, c, instance, time.Duration(w.Time), command.UntilArrived(instance.Generation,
-		instance.UID)); err != nil {
+	if err := env.WaitForInstance(ctx, c, instance, time.Duration(w.Time), command.UntilEnded(instance)); err != nil {
 		return err
 	}
 	env.Printf("instance %s/%s ready", instance.Namespace, instance.Name)

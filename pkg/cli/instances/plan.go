@@ -64,10 +64,10 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			var failed error // the tree is shown also after an error
 			if watch {
-				return env.WatchInstance(ctx, c, i, command.UntilArrived(i.Generation, i.UID))
+				return env.WatchInstance(ctx, c, i, command.UntilEnded(i))
 			}
 			if w.Wait {
-				failed = env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilArrived(i.Generation, i.UID))
+				failed = env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilEnded(i))
 				if err := c.Get(ctx, client.ObjectKeyFromObject(i), i); err != nil {
 					return errors.Join(failed, err)
 				}
@@ -101,7 +101,7 @@ func newPlanWait(env *command.Env) *cobra.Command {
 	limit := command.DefaultWait
 	cmd := newInstanceCommand(env, "wait NAME", "Wait until no plan of an Instance runs any more",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
-			if err := env.WaitForInstance(ctx, c, i, time.Duration(limit), command.UntilArrived(i.Generation, i.UID)); err != nil {
+			if err := env.WaitForInstance(ctx, c, i, time.Duration(limit), command.UntilEnded(i)); err != nil {
 				return err
 			}
 			env.Printf("instance %s/%s ready", i.Namespace, i.Name)
@@ -183,7 +183,7 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 			if !w.Wait {
 				return nil
 			}
-			err = env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilArrived(i.Generation, i.UID))
+			err = env.WaitForInstance(ctx, c, i, time.Duration(w.Time), command.UntilEnded(i))
 			if err == nil {
 				env.Printf("instance %s/%s ready", i.Namespace, i.Name)
 			}

@@ -149,8 +149,7 @@ func changeInstance(ctx context.Context, env *command.Env, c client.WithWatch, i
 	if !w.Wait {
 		return nil
 	}
-	if err := env.WaitForInstance(ctx, c, instance, time.Duration(w.Time), command.UntilArrived(instance.Generation,
-		instance.UID)); err != nil {
+	if err := env.WaitForInstance(ctx, c, instance, time.Duration(w.Time), command.UntilEnded(instance)); err != nil {
 		return err
 	}
 	env.Printf("instance %s/%s ready", instance.Namespace, instance.Name)
