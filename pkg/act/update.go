@@ -24,6 +24,8 @@ type Update struct {
 	// ParametersFrom and Schedules are those that the Instance is to have.
 	ParametersFrom []v1beta1.ParametersSource
 	Schedules      []v1beta1.Schedule
+	// Placement is the one that the Instance is to have; nil leaves it as it is.
+	Placement *v1beta1.Placement
 	// GivesRights is set if the account of the Instance is given what the new values need.
 	GivesRights bool
 }
@@ -72,6 +74,7 @@ func (u Update) Apply(i *v1beta1.Instance) {
 	for _, name := range u.Unset {
 		delete(i.Spec.Parameters, name)
 	}
+	setPlacement(i, u.Placement)
 }
 
 // Changed returns the Instance as the update leaves it.
@@ -118,6 +121,13 @@ func valueArgs(version *v1beta1.OperatorVersion, values map[string]string) []str
 		args = append(args, strings.Fields(fileArg)...)
 	}
 	return args
+}
+
+// setPlacement gives an Instance a placement, unless that is nil.
+func setPlacement(i *v1beta1.Instance, placement *v1beta1.Placement) {
+	if placement != nil {
+		i.Spec.Placement = placement.DeepCopy()
+	}
 }
 
 // SetParameters gives parameters of an Instance their values.

@@ -27,6 +27,8 @@ type Upgrade struct {
 	Versions []*v1beta1.OperatorVersion
 	// Set are the parameters that get a value.
 	Set map[string]string
+	// Placement is the one that the Instance is to have; nil leaves it as it is.
+	Placement *v1beta1.Placement
 	// AllowDowngrade is set if Version may be lower than Old.
 	AllowDowngrade bool
 	// GivesRights is set if the account of the Instance is given what the plans of Version need.
@@ -127,6 +129,7 @@ func (u Upgrade) Apply(i *v1beta1.Instance) {
 		i.Spec.OperatorVersion.Namespace = u.Version.Namespace
 	}
 	SetParameters(i, u.Set)
+	setPlacement(i, u.Placement)
 }
 
 // Changed returns the Instance as the upgrade leaves it.

@@ -195,6 +195,9 @@ func (c *computation) compute(ctx context.Context) error {
 	if err := errors.Join(c.admitVersions(ctx), c.askAdmission(ctx)); err != nil || len(c.out.Refused) > 0 {
 		return err
 	}
+	if c.depth == 0 && c.edit.After.IsTemplate() {
+		return c.placeOnClusters()
+	}
 	if err := c.load(ctx); err != nil {
 		return err
 	}

@@ -58,6 +58,8 @@ type Preview struct {
 	Refused []string `json:"refused,omitempty"`
 	// Runs are the plans that would run, in their order.
 	Runs []Run `json:"runs,omitempty"`
+	// Placement is what changes about the clusters of an Instance of a hub; nil for other Instances.
+	Placement *Placement `json:"placement,omitempty"`
 	// Objects of these runs, in the order in which they are written or deleted first.
 	Objects []Object `json:"objects,omitempty"`
 	// Definitions are the CustomResourceDefinitions that would change, or whose change would be refused, in the order of names.
@@ -182,7 +184,7 @@ func Concerns() []string {
 //	rights     rules that the plans need newly, or that their account lacks
 //	restart    pods that are replaced
 //	delete     objects that are deleted, or deleted and created again
-//	data       PersistentVolumeClaims among these, or objects with which data goes
+//	data       PersistentVolumeClaims among these, or objects with which data goes, or Instances in clusters that are deleted
 //	unknown    anything that is not known
 func (p *Preview) Raises(concern string) bool {
 	for _, child := range p.Children {
@@ -196,9 +198,9 @@ func (p *Preview) Raises(concern string) bool {
 	case concernRestart:
 		return slices.ContainsFunc(p.Objects, func(o Object) bool { return o.Restart != nil })
 	case concernDelete:
-		return slices.ContainsFunc(p.Objects, Object.isDeleted)
+		return p.Placement.deletes() || slices.ContainsFunc(p.Objects, Object.isDeleted)
 	case concernData:
-		return slices.ContainsFunc(p.Objects, Object.losesData)
+		return p.Placement.deletes() || slices.ContainsFunc(p.Objects, Object.losesData)
 	case ConcernUnknown:
 		return p.Unknown() > 0
 	}
@@ -269,6 +271,7 @@ func (p *Preview) seal() error {
 		Verb, Subject string
 		Refused       []string
 		Runs          []Run
+		Placement     *Placement `json:",omitempty"`
 		Objects       []Object
 		Stays         []Stay
 		Unknown       []string
@@ -276,7 +279,7 @@ func (p *Preview) seal() error {
 		Content       []string
 
 		Version, Account string
-	}{p.Verb, p.Subject, p.Refused, p.Runs, p.Objects, p.Stays, p.UnknownReasons, digestsOf(p.Children), p.wholeContent(),
+	}{p.Verb, p.Subject, p.Refused, p.Runs, p.Placement, p.Objects, p.Stays, p.UnknownReasons, digestsOf(p.Children), p.wholeContent(),
 		p.Content, p.Account})
 	if err != nil {
 		return err

@@ -46,6 +46,9 @@ func (p *Preview) writeText(b *strings.Builder) {
 	for i, run := range p.Runs {
 		fmt.Fprintf(b, "plan %d: %s\n", i+1, strings.Join(run.lines(), "\n  "))
 	}
+	for _, line := range p.Placement.lines() {
+		fmt.Fprintf(b, "  %s\n", line)
+	}
 	for _, o := range p.Objects {
 		if o.Effect != Unchanged {
 			o.writeText(b)
@@ -282,6 +285,9 @@ func (p *Preview) notes() []string {
 		if len(run.Capacity) > 0 {
 			note("", "the objects of plan %s declare: %s", run.name(), run.capacity())
 		}
+	}
+	for _, line := range p.Placement.lines() {
+		note("", "%s", line)
 	}
 	for _, d := range p.Definitions {
 		note("", "%s", d)

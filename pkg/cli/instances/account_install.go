@@ -57,6 +57,10 @@ func (o *installOptions) fitAccount() error {
 	switch {
 	case o.account.create && o.accountName != "":
 		return command.UsageError("--service-account cannot be used with --create-service-account: name an account, or have one made")
+	case o.account.create && o.placed != nil:
+		return errAccountOnHub
+	case o.skipInstance && o.placed != nil:
+		return command.UsageError("--clusters cannot be used with --skip-instance: clusters are those of an Instance")
 	case o.skipInstance && (o.account.create || o.accountName != ""):
 		return command.UsageError("--service-account and --create-service-account cannot be used with --skip-instance: the account is that of " +
 			"an Instance")
@@ -73,6 +77,9 @@ func (o *installOptions) fitAccount() error {
 //	strict             is there    whether it may write cluster-scoped objects, if the package has any
 //	strict             missing     whether the namespace is privileged, else it is refused
 func checkAccount(ctx context.Context, env *command.Env, c client.Client, n *newcomer) error {
+	if n.Spec.Placement != nil { // the plans run in the clusters, with accounts that are there
+		return nil
+	}
 	now, known := kudoinit.ReadSettings(ctx, c)
 	n.strict = known && (now.Mode == settings.Strict || n.Spec.ServiceAccountName != "")
 	if !n.strict && !n.flags.create {

@@ -48,6 +48,12 @@ func (o *installOptions) installFromCluster(ctx context.Context, operator string
 	for _, w := range needed.Warnings {
 		o.env.Warnf("%s", w)
 	}
+	if o.placed != nil {
+		includeVersions(o.placed, needed.Ordered[:len(needed.Ordered)-1])
+		if err := checkPlacement(install.Instance, &ov.Spec); err != nil {
+			return err
+		}
+	}
 	n := &newcomer{Instance: install.Instance, pkg: operator, spec: &ov.Spec, versions: installed.Spec, flags: &o.account}
 	if err := checkAccount(ctx, o.env, c, n); err != nil {
 		return err

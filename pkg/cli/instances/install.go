@@ -39,6 +39,8 @@ type installOptions struct {
 	installing   command.InstallParameterFlags
 	account      accountFlags
 	preview      previewFlags
+	placement    placementFlags
+	placed       *v1beta1.Placement
 	// accountName is the ServiceAccount that the Instance names.
 	accountName string
 	command.VersionFlags
@@ -54,10 +56,14 @@ func NewInstall(env *command.Env) *cobra.Command {
 those of its dependencies, and an Instance, whose deploy plan runs.
 
   kubectl kudo install ./operators/catalog/hello/operator --create-service-account --wait
-  kubectl kudo install oci://registry.example.com/kudo/postgres --operator-version '^1.0' --instance db -p PASSWORD=secret`,
+  kubectl kudo install oci://registry.example.com/kudo/postgres --operator-version '^1.0' --instance db -p PASSWORD=secret
+  kubectl kudo install mysql --clusters m1,m2 --divide REPLICAS --weights m1=2 --wave m1 --wave m2`,
 		Args: command.ExactArgs(1, "one package: a folder that holds operator.yaml, a .tgz, a URL, oci://…, or a name in a repository"),
 		PreRunE: func(*cobra.Command, []string) (err error) {
 			if o.scheduled, err = o.schedules.Apply(nil); err != nil {
+				return err
+			}
+			if o.placed, err = o.placement.apply(nil); err != nil {
 				return err
 			}
 			return o.preview.check(env)
@@ -79,6 +85,7 @@ those of its dependencies, and an Instance, whose deploy plan runs.
 	o.ParameterFlags.Add(f)
 	o.sources.Add(f)
 	o.schedules.Add(f)
+	o.placement.add(f)
 	o.preview.add(f)
 	o.WaitFlags.Add(f, "the install plan and the deploy plan have ended")
 	return cmd
@@ -162,6 +169,9 @@ func (o *installOptions) installOnCluster(ctx context.Context, r *installRequest
 	if err := command.CheckPackage(ctx, r.pkg(), n.Instance, r.installing); err != nil {
 		return err
 	}
+	if err := checkPlacement(n.Instance, n.spec); err != nil {
+		return err
+	}
 	if done, err := o.preview.compute(o.env, c, func(p *act.Previewer) (*preview.Preview, error) {
 		if o.skipInstance {
 			return p.Versions(ctx, "install", n.made, true)
@@ -189,6 +199,7 @@ func (o *installOptions) newcomerOf(r *installRequest, namespace string) (*newco
 		return nil, err
 	}
 	known := pkginstall.SpecsOf(versions)
+	includeVersions(o.placed, versions[:len(versions)-1])
 	return &newcomer{Instance: o.newInstance(namespace, r.pkg().Operator.Name, version, r.given, r.from), pkg: r.name,
 		spec: known[version], versions: known.Find, made: versions, flags: &o.account, houses: o.namespace}, nil
 }
@@ -248,6 +259,9 @@ func makeInstance(ctx context.Context, env *command.Env, c client.WithWatch, n *
 	if !w.Wait {
 		return nil
 	}
+	if instance.IsTemplate() { // install plans run in the clusters, too
+		versions = nil
+	}
 	if err := awaitInstalled(ctx, env, c, versions, w); err != nil {
 		return err
 	}
@@ -298,11 +312,13 @@ func warnOfClaims(ctx context.Context, env *command.Env, c client.Client, instan
 // newInstance returns the Instance that the flags describe.
 func (o *installOptions) newInstance(namespace, operator, version string, given map[string]string,
 	from []v1beta1.ParametersSource) *v1beta1.Instance {
-	return pkginstall.NewInstance(pkginstall.InstanceOptions{
+	instance := pkginstall.NewInstance(pkginstall.InstanceOptions{
 		Namespace: namespace, Name: o.instance, Operator: operator, OperatorVersion: version,
 		Parameters: given, ParametersFrom: from, ServiceAccountName: o.accountName, Adopt: o.adopt,
 		Schedules: o.scheduled,
 	})
+	instance.Spec.Placement = o.placed
+	return instance
 }
 
 // installerOf returns an installer that prints what it does.

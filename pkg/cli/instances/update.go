@@ -24,6 +24,7 @@ type updateOptions struct {
 	preview   previewFlags
 	instance  string
 	unset     []string
+	placement placementFlags
 }
 
 // NewUpdate returns the command update.
@@ -36,7 +37,8 @@ func NewUpdate(env *command.Env) *cobra.Command {
 starts update, else deploy. Several plans run one after the other. A change of schedules starts none.
 
   kubectl kudo update db -p MEMORY=2Gi --wait
-  kubectl kudo update db --schedule 'nightly=backup@0 3 * * * Europe/Vienna'`,
+  kubectl kudo update db --schedule 'nightly=backup@0 3 * * * Europe/Vienna'
+  kubectl kudo update db --clusters m1,m2,m3 --set-on m3:REGION=eu-3`,
 		Args:    command.ArgumentsForFlags("instance"),
 		PreRunE: func(*cobra.Command, []string) error { return o.preview.check(env) },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
@@ -49,6 +51,7 @@ starts update, else deploy. Several plans run one after the other. A change of s
 	o.sources.Add(cmd.Flags())
 	o.schedules.Add(cmd.Flags())
 	o.schedules.AddRemoval(cmd.Flags())
+	o.placement.addEdit(cmd.Flags())
 	o.WaitFlags.Add(cmd.Flags(), "the plans that the change starts have ended")
 	return cmd
 }
@@ -91,6 +94,9 @@ func (o *updateOptions) run(ctx context.Context) error {
 	if done, err := o.preview.show(ctx, o.env, c, update, change); done || err != nil {
 		return err
 	}
+	if err := askRemoval(o.env, instance, update.Placement, o.account.yes); err != nil {
+		return err
+	}
 	account, err := o.account.update(ctx, o.env, c, update.Changed(), &ov.Spec, installedSpecs(ctx, c, namespace))
 	if err != nil {
 		return err
@@ -106,9 +112,9 @@ func (o *updateOptions) run(ctx context.Context) error {
 
 // validate refuses flags that change nothing, and that both set and unset a parameter.
 func (o *updateOptions) validate(given map[string]string) error {
-	if len(given)+len(o.unset) == 0 && !o.sources.IsSet() && !o.schedules.IsSet() {
+	if len(given)+len(o.unset) == 0 && !o.sources.IsSet() && !o.schedules.IsSet() && !o.placement.isSet() {
 		return command.UsageError("nothing to update: set a parameter with -p NAME=VALUE or -P file, set one back with --unset NAME, name "+
-			"sources with --%s, or give a schedule with --schedule", command.SourcesFlag)
+			"sources with --%s, give a schedule with --schedule, or name clusters with --clusters", command.SourcesFlag)
 	}
 	for _, name := range o.unset {
 		if _, both := given[name]; both {
@@ -127,8 +133,16 @@ func (o *updateOptions) actionOf(instance *v1beta1.Instance, ov *v1beta1.Operato
 		out.ParametersFrom = from
 	}
 	var err error
-	out.Schedules, err = o.schedules.Apply(instance.Spec.Schedules)
-	return out, err
+	if out.Schedules, err = o.schedules.Apply(instance.Spec.Schedules); err != nil {
+		return out, err
+	}
+	if out.Placement, err = o.placement.edit(instance); err != nil {
+		return out, err
+	}
+	if o.account.create && out.Changed().IsTemplate() {
+		return out, errAccountOnHub
+	}
+	return out, checkPlacement(out.Changed(), &ov.Spec)
 }
 
 // instanceEdit changes an Instance; the verb says in the past tense what it did.

@@ -28,6 +28,7 @@ type upgradeOptions struct {
 	installing     command.InstallParameterFlags
 	account        accountFlags
 	preview        previewFlags
+	placement      placementFlags
 	instance       string
 	allowDowngrade bool
 	inCluster      bool
@@ -61,6 +62,7 @@ A new OperatorVersion has the parameters of the install plan that the one before
 	o.VersionFlags.Add(cmd.Flags())
 	o.ParameterFlags.Add(cmd.Flags())
 	o.installing.Add(cmd.Flags())
+	o.placement.addEdit(cmd.Flags())
 	o.WaitFlags.Add(cmd.Flags(), "the upgrade has ended")
 	return cmd
 }
@@ -92,6 +94,7 @@ func (o *upgradeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	u.Version = u.Versions[len(u.Versions)-1]
+	includeVersions(u.Placement, u.Versions[:len(u.Versions)-1])
 	if err := o.setInstallParameters(ctx, c, packages[len(packages)-1], u); err != nil {
 		return err
 	}
@@ -157,6 +160,7 @@ func (o *upgradeOptions) upgradeInCluster(ctx context.Context, operator string, 
 	if err != nil {
 		return err
 	}
+	includeVersions(u.Placement, needed.Ordered[:len(needed.Ordered)-1])
 	for _, w := range needed.Warnings {
 		o.env.Warnf("%s", w)
 	}
@@ -169,8 +173,12 @@ func (o *upgradeOptions) read(ctx context.Context, c client.Client, namespace st
 	if err != nil {
 		return nil, err
 	}
+	placement, err := o.placement.edit(instance)
+	if err != nil {
+		return nil, err
+	}
 	old, err := act.ReadVersion(ctx, c, instance)
-	return &act.Upgrade{Instance: instance, Old: old, Set: given, AllowDowngrade: o.allowDowngrade, GivesRights: o.account.create}, err
+	return &act.Upgrade{Instance: instance, Old: old, Set: given, Placement: placement.DeepCopy(), AllowDowngrade: o.allowDowngrade, GivesRights: o.account.create}, err
 }
 
 // checkUpgrade refuses a package that the Instance cannot be moved to, parameters that the package does not accept, and a cluster that is
@@ -193,7 +201,17 @@ func checkUpgrade(ctx context.Context, config *rest.Config, packages []*operator
 // move shows the preview of an upgrade, or makes its OperatorVersions and moves the Instance. find returns the specs of OperatorVersions.
 func (o *upgradeOptions) move(ctx context.Context, c client.WithWatch, u *act.Upgrade, find func(string) *v1beta1.OperatorVersionSpec,
 	create func() ([]*v1beta1.OperatorVersion, error)) error {
+	isPlaced := u.Changed().IsTemplate()
+	if err := checkPlacement(u.Changed(), &u.Version.Spec); err != nil {
+		return err
+	}
+	if isPlaced && o.account.create {
+		return errAccountOnHub
+	}
 	if done, err := o.preview.show(ctx, o.env, c, u, act.Change{}); done || err != nil {
+		return err
+	}
+	if err := askRemoval(o.env, u.Instance, u.Placement, o.account.yes); err != nil {
 		return err
 	}
 	account, err := o.account.update(ctx, o.env, c, u.Changed(), &u.Version.Spec, find)
@@ -204,8 +222,10 @@ func (o *upgradeOptions) move(ctx context.Context, c client.WithWatch, u *act.Up
 	if err != nil {
 		return err
 	}
-	if err := awaitInstalled(ctx, o.env, c, versions, &o.WaitFlags); err != nil {
-		return err
+	if !isPlaced { // install plans run in the clusters, too
+		if err := awaitInstalled(ctx, o.env, c, versions, &o.WaitFlags); err != nil {
+			return err
+		}
 	}
 	if account != nil {
 		ownAccount(ctx, o.env, c, account, u.Instance)
