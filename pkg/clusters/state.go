@@ -13,8 +13,8 @@ import (
 // unknownState is the state of an Instance of which neither a member nor the condition Ready says what is wrong.
 const unknownState = "Unknown"
 
-// StateOf returns for people what the members of an Instance add up to: the state of the worst one, or why the Instance is not ready although
-// each member is. It is Ready only if the condition Ready says so of the present generation.
+// StateOf returns for people what the members of an Instance add up to: the state of the worst one, or why the Instance is not
+// ready although each member is. It is Ready only if the condition Ready says so of the present generation.
 func StateOf(instance *v1beta1.Instance) string {
 	ready := meta.FindStatusCondition(instance.Status.Conditions, v1beta1.ReadyCondition)
 	observed := ready != nil && ready.ObservedGeneration == instance.Generation

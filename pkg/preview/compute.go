@@ -323,13 +323,6 @@ func (c *computation) assumeEnd(version *v1beta1.OperatorVersion) {
 	c.instance.Status.PlanStatus[name] = st
 }
 
-func (c *computation) oldSpec() *v1beta1.OperatorVersionSpec {
-	if c.edit.Old == nil {
-		return nil
-	}
-	return &c.edit.Old.Spec
-}
-
 // load reads what the Instance has made, by one LIST for each kind, and makes the runner.
 func (c *computation) load(ctx context.Context) error {
 	c.inventory = runner.InventoryOf(c.instance)

@@ -101,3 +101,10 @@ func (d digests) Same(name, digest, value string) bool {
 	old, set := d[name]
 	return set && old == value
 }
+
+func (c *computation) oldSpec() *v1beta1.OperatorVersionSpec {
+	if c.edit.Old == nil {
+		return nil
+	}
+	return &c.edit.Old.Spec
+}

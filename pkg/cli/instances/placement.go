@@ -42,10 +42,12 @@ const (
 
 func (p *placementFlags) add(flags *pflag.FlagSet) {
 	p.flags = flags
-	flags.StringSliceVar(&p.clusters, "clusters", nil, "on a hub: clusters to run on, as NAME,NAME; one that leaves the list loses the Instance")
+	flags.StringSliceVar(&p.clusters, "clusters", nil,
+		"on a hub: clusters to run on, as NAME,NAME; one that leaves the list loses the Instance")
 	flags.StringSliceVar(&p.weights, "weights", nil, "weights of clusters for --divide, as CLUSTER=1 to CLUSTER=1000 (default 1)")
 	flags.StringVar(&p.divide, "divide", "", "parameter of which each cluster gets a share by its weight")
-	flags.StringArrayVar(&p.values, "set-on", nil, "value for one cluster, as CLUSTER:NAME=VALUE, or CLUSTER:NAME- to remove it; may be repeated")
+	flags.StringArrayVar(&p.values, "set-on", nil,
+		"value for one cluster, as CLUSTER:NAME=VALUE, or CLUSTER:NAME- to remove it; may be repeated")
 	flags.StringArrayVar(&p.waves, "wave", nil, "clusters that get a change together, as NAME,NAME; may be repeated, in order")
 	flags.Var(&p.soak, "soak", "how long a wave must stay ready before the next one: seconds, or a duration such as 5m")
 	flags.Int32Var(&p.maxFailures, "max-failures", 0, "how many clusters may fail before a change is stopped")
@@ -59,8 +61,8 @@ func (p *placementFlags) addEdit(flags *pflag.FlagSet) {
 }
 
 // errAccountOnHub is the error of a command that would make an account where no plan runs.
-var errAccountOnHub = command.UsageError("--create-service-account cannot be used for an Instance on clusters, whose plans run there: make " +
-	"the account in each cluster with kubectl kudo account, and name it by --service-account")
+var errAccountOnHub = command.UsageError("--create-service-account cannot be used for an Instance on clusters, whose plans run there: " +
+	"make the account in each cluster with kubectl kudo account, and name it by --service-account")
 
 // isSet reports whether the command line has one of the flags.
 func (p *placementFlags) isSet() bool { return slices.ContainsFunc(placementNames, p.changed) }
@@ -148,8 +150,8 @@ func known(out *v1beta1.Placement, flag, name string) (*v1beta1.PlacedCluster, e
 		return cluster, nil
 	}
 	names := strings.Split(out.ClusterNames(), ", ")
-	return nil, command.UsageError("--%s: the Instance is not placed on cluster %s: correct the name, or add it to --clusters, which has %s", flag,
-		text.Quote(name, maxQuoted), text.List(names, shownClusters))
+	return nil, command.UsageError("--%s: the Instance is not placed on cluster %s: correct the name, or add it to --clusters, which has %s",
+		flag, text.Quote(name, maxQuoted), text.List(names, shownClusters))
 }
 
 func (p *placementFlags) setWeights(out *v1beta1.Placement) error {
@@ -266,7 +268,8 @@ func (p *placementFlags) setOnDelete(out *v1beta1.Placement) error {
 // edit returns the placement of an Instance of the cluster as the flags change it.
 func (p *placementFlags) edit(i *v1beta1.Instance) (*v1beta1.Placement, error) {
 	if p.isSet() && i.PlacedTemplate() != "" {
-		return nil, fmt.Errorf("instance %s/%s is the copy that a hub has placed on this cluster: run the command on the hub", i.Namespace, i.Name)
+		return nil, fmt.Errorf("instance %s/%s is the copy that a hub has placed on this cluster: run the command on the hub",
+			i.Namespace, i.Name)
 	}
 	return p.apply(i.Spec.Placement)
 }
@@ -331,7 +334,7 @@ func askRemoval(env *command.Env, i *v1beta1.Instance, after *v1beta1.Placement,
 		question = fmt.Sprintf("Instance %s/%s leaves %s, where it stays as it is (onDelete: Orphan). Continue?", i.Namespace, i.Name, names)
 	}
 	return env.Ask(command.Question{Text: question, Yes: yes,
-		NoTerminal: fmt.Sprintf("instance %s/%s would be removed from %s, which is done only after a question, and stdin is no terminal: add --yes, "+
-			"or name these clusters in --clusters, too", i.Namespace, i.Name, names),
+		NoTerminal: fmt.Sprintf("instance %s/%s would be removed from %s, which is done only after a question, and stdin is no terminal: "+
+			"add --yes, or name these clusters in --clusters, too", i.Namespace, i.Name, names),
 		Declined: "the Instance stays in its clusters: nothing was changed"})
 }

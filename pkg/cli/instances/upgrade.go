@@ -178,7 +178,8 @@ func (o *upgradeOptions) read(ctx context.Context, c client.Client, namespace st
 		return nil, err
 	}
 	old, err := act.ReadVersion(ctx, c, instance)
-	return &act.Upgrade{Instance: instance, Old: old, Set: given, Placement: placement.DeepCopy(), AllowDowngrade: o.allowDowngrade, GivesRights: o.account.create}, err
+	return &act.Upgrade{Instance: instance, Old: old, Set: given, Placement: placement.DeepCopy(),
+		AllowDowngrade: o.allowDowngrade, GivesRights: o.account.create}, err
 }
 
 // checkUpgrade refuses a package that the Instance cannot be moved to, parameters that the package does not accept, and a cluster that is

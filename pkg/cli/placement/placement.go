@@ -59,21 +59,23 @@ func edit(ctx context.Context, env *command.Env, c client.Client, i *v1beta1.Ins
 }
 
 func newPause(env *command.Env) *cobra.Command {
-	return newInstanceCommand(env, "pause NAME", "Hold the next wave of a change", `Hold the next wave of a change. Clusters that have the change go on with it. As a change of spec,
+	return newInstanceCommand(env, "pause NAME", "Hold the next wave of a change",
+		`Hold the next wave of a change. Clusters that have the change go on with it. As a change of spec,
 it starts the rollout anew at the first wave, where the clusters have nothing left to do.
 
   kubectl kudo placement pause db`, func(ctx context.Context, c client.Client, i *v1beta1.Instance) error {
-		return edit(ctx, env, c, i, act.PauseRollout{Instance: i})
-	})
+			return edit(ctx, env, c, i, act.PauseRollout{Instance: i})
+		})
 }
 
 func newResume(env *command.Env) *cobra.Command {
-	return newInstanceCommand(env, "resume NAME", "Go on with a change that is stopped or paused", `Go on with a change that is stopped or paused. After a stop, the clusters that have failed so far do not count any more; what has
+	return newInstanceCommand(env, "resume NAME", "Go on with a change that is stopped or paused",
+		`Go on with a change that is stopped or paused. After a stop, the clusters that have failed so far do not count any more; what has
 failed there stays as it is: kubectl kudo plan retry in the cluster runs the plan again.
 
   kubectl kudo placement resume db`, func(ctx context.Context, c client.Client, i *v1beta1.Instance) error {
-		return edit(ctx, env, c, i, act.ResumeRollout{Instance: i})
-	})
+			return edit(ctx, env, c, i, act.ResumeRollout{Instance: i})
+		})
 }
 
 func newFree(env *command.Env) *cobra.Command {
@@ -97,12 +99,13 @@ when the Instance is deleted there and spec.placement.onDelete is Orphan. Run th
 
 func newShow(env *command.Env) *cobra.Command {
 	var output string
-	cmd := newInstanceCommand(env, "show NAME", "Show the clusters of an Instance, and how far a change has come", `Show the clusters of an Instance, and how far a change has come.
+	cmd := newInstanceCommand(env, "show NAME", "Show the clusters of an Instance, and how far a change has come",
+		`Show the clusters of an Instance, and how far a change has come.
 
   kubectl kudo placement show db
   kubectl kudo placement show db -o json`, func(_ context.Context, _ client.Client, i *v1beta1.Instance) error {
-		return show(env, i, output)
-	})
+			return show(env, i, output)
+		})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml, json or wide, which adds weights, waves and values of each cluster")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if output == "wide" {
