@@ -196,7 +196,7 @@ func (c *computation) compute(ctx context.Context) error {
 		return err
 	}
 	if c.depth == 0 && c.edit.After.IsTemplate() {
-		return c.placeOnClusters()
+		return placeOnClusters(c)
 	}
 	if err := c.load(ctx); err != nil {
 		return err

@@ -41,9 +41,9 @@ type PlacedCluster struct {
 }
 
 // placeOnClusters notes what the edit changes on the hub, and for each cluster.
-func (c *computation) placeOnClusters() error {
-	c.hideMembers()
-	object, err := c.placedObject()
+func placeOnClusters(c *computation) error {
+	hideMembers(c)
+	object, err := placedObject(c)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *computation) placeOnClusters() error {
 }
 
 // hideMembers masks the sensitive values of single clusters.
-func (c *computation) hideMembers() {
+func hideMembers(c *computation) {
 	for _, i := range []*v1beta1.Instance{c.edit.Before, c.edit.After} {
 		if i == nil || i.Spec.Placement == nil {
 			continue
@@ -84,7 +84,7 @@ func withoutOrder(i *v1beta1.Instance) v1beta1.InstanceSpec {
 }
 
 // placedObject returns the Instance of the hub as an object, with the fields that change.
-func (c *computation) placedObject() (Object, error) {
+func placedObject(c *computation) (Object, error) {
 	kind := v1beta1.GroupVersion.WithKind("Instance")
 	out := newObject(apply.ID{GroupVersionKind: kind, NamespacedName: types.NamespacedName{Namespace: c.edit.After.Namespace,
 		Name: c.edit.After.Name}})

@@ -86,3 +86,31 @@ func TestUntilPlaced(t *testing.T) {
 		t.Error("an Instance without placement is not awaited by its plans")
 	}
 }
+
+// TestFormatRows checks that a row with few cells does not end the columns, and that a cell is one line without control characters.
+func TestFormatRows(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		rows   [][]string
+		want   string
+	}{
+		{"no row", nil, ""},
+		{"a row with few cells", [][]string{{"A", "B", "C"}, {"x"}, {"long", "y", "z"}}, "A      B   C\nx\nlong   y   z\n"},
+		{"a cell of two lines", [][]string{{"a\nb\tc"}}, "a b c\n"},
+		{"a cell that drives a terminal", [][]string{{"a\x1b[2J"}}, "a\\x1b[2J\n"},
+	} {
+		if got := formatRows(tc.rows); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// TestAgeOf checks that a time that is not known has no age.
+func TestAgeOf(t *testing.T) {
+	if got := ageOf(nil, time.Unix(1, 0)) + ageOf(&metav1.Time{}, time.Unix(1, 0)); got != "" {
+		t.Errorf("the age of an unknown time is %s", got)
+	}
+	if got := ageOf(&metav1.Time{Time: time.Unix(1000, 0)}, time.Unix(1041, 0)); got != "41s" {
+		t.Errorf("the age is %s", got)
+	}
+}
