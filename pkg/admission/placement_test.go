@@ -134,7 +134,7 @@ func TestPlacementCreated(t *testing.T) {
 	for _, tc := range []struct{ reason, spec, want string }{
 		{"it is right", placedSpec("", two12), ""},
 		{"all of it is right", placedSpec("REPLICAS: '6', REGION: eu-1", "divide: REPLICAS, clusters: [{name: m1, weight: 2}, {name: m2, "+
-			"parameters: {REGION: eu-2}}], include: [{kind: Secret, name: s}], waves: {groups: [[m1]], soak: 5m, maxFailures: 1}, onDelete: Orphan"), ""},
+			"parameters: {REGION: eu-2}}], include: [{kind: Operator, name: s}], waves: {groups: [[m1]], soak: 5m, maxFailures: 1}, onDelete: Orphan"), ""},
 		{"C7: the version is of another namespace", "operatorVersion: {name: v1, namespace: other}\nplacement: {" + two12 + "}\n",
 			"spec.operatorVersion names other/v1, and objects of other namespaces do not follow an Instance: install the package in namespace ns"},
 		{"C7: also if it does not exist", "operatorVersion: {name: v9, namespace: other}\nplacement: {" + two12 + "}\n", "install the package in namespace ns"},
@@ -161,7 +161,7 @@ func TestPlacementCreated(t *testing.T) {
 		{"a value that replaces none", placedSpec("", "clusters: [{name: m1, parameters: {NAME: web}}]"),
 			"spec.placement.clusters[0].parameters: spec.parameters has no value for NAME, which the value for m1 is to replace: set one"},
 		{"another kind is included", placedSpec("", two12+", include: [{kind: Pod, name: p}]"), `spec.placement.include[0].kind: "Pod" must be one of`},
-		{"without a name", placedSpec("", two12+", include: [{kind: Secret}]"), "spec.placement.include[0].name: it is empty"},
+		{"without a name", placedSpec("", two12+", include: [{kind: Operator}]"), "spec.placement.include[0].name: it is empty"},
 	} {
 		req := request(admissionv1.Create, raw(t, tc.spec, ""), runtime.RawExtension{})
 		missing := ""

@@ -108,6 +108,9 @@ func TestValidate(t *testing.T) {
 		{"a Pod is included", func(_ *v1beta1.Instance, p *v1beta1.Placement) {
 			p.Include = []v1beta1.IncludedObject{{Kind: "Pod", Name: "p"}}
 		}, `include[0].kind: "Pod" must be one of`},
+		{"a Secret that the user may not read is included", func(_ *v1beta1.Instance, p *v1beta1.Placement) {
+			p.Include = []v1beta1.IncludedObject{{Kind: "Secret", Name: "s"}}
+		}, `include[0].kind: "Secret" must be one of`},
 	} {
 		i := placed("m1", "m2")
 		tc.edit(i, i.Spec.Placement)
@@ -386,7 +389,7 @@ func TestValidateMore(t *testing.T) {
 		{"a negative bound", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Waves = &v1beta1.Waves{MaxFailures: -1} },
 			[]string{"waves.maxFailures: -1 must not be negative"}},
 		{"an object without a name", func(_ *v1beta1.Instance, p *v1beta1.Placement) {
-			p.Include = []v1beta1.IncludedObject{{Kind: "Secret", Name: "s"}, {Kind: "Secret"}}
+			p.Include = []v1beta1.IncludedObject{{Kind: "Operator", Name: "s"}, {Kind: "Operator"}}
 		}, []string{"include[1].name: it is empty"}},
 		{"a hundred clusters", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Clusters = manyClusters(100) }, nil},
 		{"one more", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Clusters = manyClusters(101) }, []string{"there are 101: name 1 to 100 clusters"}},

@@ -191,7 +191,7 @@ func (v *validation) checkObjects() {
 		v.add("", "spec.operatorVersion names %s, and objects of other namespaces do not follow an Instance: install the package in namespace %s",
 			key, v.instance.Namespace)
 	}
-	kinds := []string{"Operator", "OperatorVersion", "Secret", "ConfigMap"}
+	kinds := []string{"Operator", "OperatorVersion"} // no Secrets: who may write Instances need not be allowed to read them
 	for n, object := range v.placement.Include {
 		if !slices.Contains(kinds, object.Kind) {
 			v.add(fmt.Sprintf(".include[%d].kind", n), "%q must be one of %s", text.Truncate(object.Kind, maxName), strings.Join(kinds, ", "))

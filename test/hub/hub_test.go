@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func TestHub(t *testing.T) {
 		run  func(t *testing.T, p *planes)
 	}{
 		{"Place", checkPlace}, {"Waves", checkWaves}, {"Stop", checkStop}, {"Foreign", checkForeign}, {"Admission", checkAdmission},
-		{"PlaceRight", checkPlaceRight}, {"Remove", checkRemove}, {"Delete", checkDelete}, {"Honest", checkHonest},
+		{"PlaceRight", checkPlaceRight}, {"Remove", checkRemove}, {"Delete", checkDelete}, {"Commands", checkCommands}, {"Honest", checkHonest},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, shared) })
 	}
@@ -332,6 +333,43 @@ func as(t *testing.T, hub plane, user string) client.Client {
 	c, err := client.New(config, client.Options{Scheme: hub.Scheme()})
 	env.Must(t, err)
 	return c
+}
+
+// checkCommands checks C50: the flags that edit a placement, and the commands that show it.
+func checkCommands(t *testing.T, p *planes) {
+	ns := p.newNamespace(t)
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"operator.yaml": "apiVersion: kudo.dev/v1beta1\nname: book\noperatorVersion: 1.0.0\nplans:\n  deploy:\n    strategy: serial\n    phases:\n    - name: p\n" +
+			"      strategy: serial\n      steps:\n      - name: s\n        tasks: [app]\ntasks:\n- name: app\n  kind: Apply\n  spec:\n    resources: [app.yaml]\n",
+		"params.yaml": "apiVersion: kudo.dev/v1beta1\nparameters:\n- {name: REPLICAS, default: \"6\"}\n- {name: REGION, default: none}\n",
+		"templates/app.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}\"}\ndata: {replicas: \"{{ .Params.REPLICAS }}\", " +
+			"region: \"{{ .Params.REGION }}\"}\n",
+	} {
+		path := filepath.Join(folder, name)
+		env.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		env.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	p.hub.MustKudo(t, 0, "install", folder, "--instance", "book", "-n", ns, "--clusters", "m1,m2", "--weights", "m1=2", "--divide", "REPLICAS",
+		"--set-on", "m2:REGION=eu-2", "--wait")
+	i := env.Read(t, p.hub, &v1beta1.Instance{}, ns, "book")
+	if one, two := data(t, p.members["m1"], i), data(t, p.members["m2"], i); one["replicas"] != "4" || two["replicas"] != "2" ||
+		two["region"] != "eu-2" {
+		t.Errorf("the clusters have %v and %v", one, two)
+	}
+	env.Contains(t, p.hub.MustKudo(t, 0, "get", "instances", "--clusters", "-n", ns), "(2)", "m1", "m2", "Ready", "COMPLETE")
+	env.Contains(t, p.hub.MustKudo(t, 0, "placement", "show", "--instance", "book", "-n", ns), "m1", "Ready", "Wave 1 of 1")
+	if out, code := p.hub.Kudo("update", "--instance", "book", "-n", ns, "--clusters", "m1"); code != 2 || !strings.Contains(out, "removed from m2") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	p.hub.MustKudo(t, 0, "update", "--instance", "book", "-n", ns, "--clusters", "m1", "--yes", "--wait")
+	if got := env.Read(t, p.hub, &v1beta1.Instance{}, ns, "book"); len(got.Status.Members) != 1 {
+		t.Errorf("members %+v", got.Status.Members)
+	}
+	out, code := p.hub.Kudo("placement", "free", "--instance", "book", "-n", ns)
+	if code == 0 {
+		t.Errorf("a template is freed: %s", out)
+	}
 }
 
 // checkRemove checks C37: a cluster that leaves the list loses the Instance, and the others keep it.

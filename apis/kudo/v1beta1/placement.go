@@ -34,7 +34,7 @@ type Placement struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Divide string `json:"divide,omitempty"`
-	// Include lists other objects of the namespace that the clusters need, such as the OperatorVersions of children.
+	// Include lists Operators and OperatorVersions of the namespace that the clusters need, too: those of children.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -81,7 +81,7 @@ func (c PlacedCluster) EffectiveWeight() int64 { return max(int64(c.Weight), 1) 
 // IncludedObject is another object of the namespace that the clusters of an Instance need.
 type IncludedObject struct {
 	// Kind of the object.
-	// +kubebuilder:validation:Enum=Operator;OperatorVersion;Secret;ConfigMap
+	// +kubebuilder:validation:Enum=Operator;OperatorVersion
 	Kind string `json:"kind"`
 	// Name of the object.
 	// +kubebuilder:validation:MinLength=1

@@ -192,11 +192,11 @@ func TestUpgradeClusters(t *testing.T) {
 func TestIncludeVersions(t *testing.T) {
 	child := gen.Version("lab", "child-1")
 	child.Spec.Operator.Name = "child"
-	p := &v1beta1.Placement{Include: []v1beta1.IncludedObject{{Kind: "Secret", Name: "s"}}}
+	p := &v1beta1.Placement{Include: []v1beta1.IncludedObject{{Kind: "Operator", Name: "s"}}}
 	includeVersions(p, []*v1beta1.OperatorVersion{child})
 	includeVersions(p, []*v1beta1.OperatorVersion{child})
 	includeVersions(nil, []*v1beta1.OperatorVersion{child})
-	want := []v1beta1.IncludedObject{{Kind: "Secret", Name: "s"}, {Kind: "Operator", Name: "child"}, {Kind: "OperatorVersion", Name: "child-1"}}
+	want := []v1beta1.IncludedObject{{Kind: "Operator", Name: "s"}, {Kind: "Operator", Name: "child"}, {Kind: "OperatorVersion", Name: "child-1"}}
 	if diff := cmp.Diff(want, p.Include); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
