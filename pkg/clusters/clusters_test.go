@@ -74,7 +74,9 @@ func TestValidate(t *testing.T) {
 	}{
 		{"it is right", func(*v1beta1.Instance, *v1beta1.Placement) {}, ""},
 		{"divided", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Divide = "REPLICAS" }, ""},
-		{"divided by zero", func(i *v1beta1.Instance, p *v1beta1.Placement) { p.Divide, i.Spec.Parameters["REPLICAS"] = "REPLICAS", "0" }, ""},
+		{"divided by zero", func(i *v1beta1.Instance, p *v1beta1.Placement) {
+			p.Divide, i.Spec.Parameters["REPLICAS"] = "REPLICAS", "0"
+		}, ""},
 		{"no cluster", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Clusters = nil }, "spec.placement.clusters: there are 0"},
 		{"the same cluster twice", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Clusters[1].Name = "m1" }, "clusters[1].name: m1 is there twice"},
 		{"a group of an unknown cluster", func(_ *v1beta1.Instance, p *v1beta1.Placement) {
@@ -90,7 +92,9 @@ func TestValidate(t *testing.T) {
 		{"an immutable one", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Divide = "CLASS" }, "parameter CLASS is immutable"},
 		{"a sensitive one", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Divide = "KEY" }, "parameter KEY is sensitive"},
 		{"one without a value", func(i *v1beta1.Instance, p *v1beta1.Placement) { p.Divide, i.Spec.Parameters = "REPLICAS", nil }, "spec.parameters has no value for REPLICAS"},
-		{"no number", func(i *v1beta1.Instance, p *v1beta1.Placement) { p.Divide, i.Spec.Parameters["REPLICAS"] = "REPLICAS", "06" }, `spec.parameters.REPLICAS is "06"`},
+		{"no number", func(i *v1beta1.Instance, p *v1beta1.Placement) {
+			p.Divide, i.Spec.Parameters["REPLICAS"] = "REPLICAS", "06"
+		}, `spec.parameters.REPLICAS is "06"`},
 		{"a share of none", func(i *v1beta1.Instance, p *v1beta1.Placement) { p.Divide, p.Clusters[0].Weight = "REPLICAS", 10 }, "clusters[1].weight: the share of m2 of REPLICAS=6 is less than 1"},
 		{"divided and given", func(_ *v1beta1.Instance, p *v1beta1.Placement) {
 			p.Divide, p.Clusters[0].Parameters = "REPLICAS", map[string]string{"REPLICAS": "1"}
@@ -376,7 +380,9 @@ func TestValidateMore(t *testing.T) {
 			i.Spec.Parameters["NODES"], p.Clusters[0].Parameters = "1", map[string]string{"NODES": "many"}
 		}, nil},
 		{"a number is divided", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Divide = "REPLICAS" }, nil},
-		{"no number", func(i *v1beta1.Instance, p *v1beta1.Placement) { p.Divide, i.Spec.Parameters["REPLICAS"] = "REPLICAS", "-1" },
+		{"no number", func(i *v1beta1.Instance, p *v1beta1.Placement) {
+			p.Divide, i.Spec.Parameters["REPLICAS"] = "REPLICAS", "-1"
+		},
 			[]string{`spec.parameters.REPLICAS is "-1", which must be a whole number from 0 to 2147483647`}},
 		{"a number that is too large", func(i *v1beta1.Instance, p *v1beta1.Placement) {
 			p.Divide, i.Spec.Parameters["REPLICAS"] = "REPLICAS", "2147483648"

@@ -33,7 +33,9 @@ func (v *valueFlags) add(f *pflag.FlagSet) {
 }
 
 // any reports whether a flag was given.
-func (v *valueFlags) any() bool { return v.file != "" || len(v.set) > 0 || v.force || v.monitoring || v.hub }
+func (v *valueFlags) any() bool {
+	return v.file != "" || len(v.set) > 0 || v.force || v.monitoring || v.hub
+}
 
 // chooseValues sets the values: those of the file, or else those that were kept, then --set, then the flags of single values. Options
 // that no value sets are as they are installed, and the image is that of this build.

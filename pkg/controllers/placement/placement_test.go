@@ -77,7 +77,9 @@ func TestPlaceTargets(t *testing.T) {
 		want   []clusters.Target
 	}{
 		{"nothing is divided", func(*v1beta1.Instance) {}, []clusters.Target{{Name: "m1", Weight: 1}, {Name: "m2", Weight: 1}, {Name: "m3", Weight: 1}}},
-		{"by weight", func(i *v1beta1.Instance) { i.Spec.Placement.Divide, i.Spec.Placement.Clusters[1].Weight = "REPLICAS", 4 },
+		{"by weight", func(i *v1beta1.Instance) {
+			i.Spec.Placement.Divide, i.Spec.Placement.Clusters[1].Weight = "REPLICAS", 4
+		},
 			[]clusters.Target{{Name: "m1", Weight: 1, Share: number(1)}, {Name: "m2", Weight: 4, Share: number(4)}, {Name: "m3", Weight: 1, Share: number(1)}}},
 		{"with a value", func(i *v1beta1.Instance) {
 			i.Spec.Parameters["REGION"], i.Spec.Placement.Clusters[2].Parameters = "eu-1", values
