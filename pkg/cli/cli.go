@@ -51,7 +51,8 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the plan that was waited for faile
 	root.AddCommand(admin.NewInit(env), admin.NewToken(env), image.New(env))
 	root.AddCommand(instances.NewInstall(env), instances.NewUpdate(env), instances.NewUpgrade(env), instances.NewRollback(env),
 		instances.NewUninstall(env), instances.NewUninstallVersion(env),
-		instances.NewGet(env), instances.NewDiff(env), instances.NewPlan(env), placement.New(env), instances.NewAccount(env), admin.NewDiagnostics(env),
+		instances.NewGet(env), instances.NewDiff(env), instances.NewPlan(env), placement.New(env), instances.NewAccount(env),
+		admin.NewDiagnostics(env),
 		suites.New(env), ui.New(env), admin.NewVersion(env))
 	command.SetupHelp(root)
 	addExamples(root)
