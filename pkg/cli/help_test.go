@@ -47,6 +47,7 @@ func TestHelp(t *testing.T) {
 	const most = 40
 	// init has a flag for each setting of the manager; test has those of kuttl; install and upgrade have eight for clusters.
 	longer := map[string]int{
+		// the values of the manager's Deployment have flags of their own
 		"init":    64,
 		"install": 49,
 		"upgrade": 46,

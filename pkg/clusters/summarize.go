@@ -39,6 +39,7 @@ func Summarize(template *v1beta1.Instance, o Observation, wave v1beta1.WaveStatu
 	for _, c := range template.Spec.Placement.Clusters {
 		s.members = append(s.members, s.member(c.Name))
 	}
+	s.addLeaving()
 	slices.SortFunc(s.members, func(a, b v1beta1.MemberStatus) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	s.keepTimes()
 	out := Summary{Members: s.members, Ready: s.ready()}
@@ -59,6 +60,8 @@ type summary struct {
 	// want is the template that members must have.
 	want    string
 	members []v1beta1.MemberStatus
+	// wanted is how many of the members spec.placement names.
+	wanted int
 }
 
 // member returns the status of one cluster: the first state that holds (C28).
@@ -93,6 +96,19 @@ func (s *summary) member(name string) v1beta1.MemberStatus {
 	}
 	out.Message = text.Truncate(out.Message, maxMessage)
 	return out
+}
+
+// addLeaving adds the clusters that are to lose their copy of the Instance and still have it.
+func (s *summary) addLeaving() {
+	s.wanted = len(s.members)
+	for name, m := range s.observation.Members {
+		if !m.Leaving || slices.ContainsFunc(s.members, func(known v1beta1.MemberStatus) bool { return known.Cluster == name }) {
+			continue
+		}
+		message := cmp.Or(m.Unreachable, m.AppliedMessage, "the Instance is being deleted there")
+		s.members = append(s.members, v1beta1.MemberStatus{Cluster: name, State: v1beta1.MemberLeaving, Ready: metav1.ConditionUnknown,
+			Message: text.Truncate(message, maxMessage)})
+	}
 }
 
 // judge returns the state of a member that is reachable and released, by its report.
@@ -207,10 +223,13 @@ func (s *summary) ready() metav1.Condition {
 
 // isBound reports whether the engine has chosen exactly the clusters of spec.
 func (s *summary) isBound() bool {
-	if len(s.observation.Bound) != len(s.members) {
+	if len(s.observation.Bound) != s.wanted {
 		return false
 	}
 	for _, m := range s.members {
+		if m.State == v1beta1.MemberLeaving {
+			continue
+		}
 		if _, bound := s.observation.Bound[m.Cluster]; !bound {
 			return false
 		}
@@ -228,7 +247,7 @@ func (s *summary) allReady() bool {
 
 // severity orders states, the worst first.
 var severity = []v1beta1.MemberState{v1beta1.MemberFailed, v1beta1.MemberLost, v1beta1.MemberNotApplied, v1beta1.MemberSilent,
-	v1beta1.MemberNotReady, v1beta1.MemberNotScheduled, v1beta1.MemberLagging, v1beta1.MemberProgressing, v1beta1.MemberHeld}
+	v1beta1.MemberNotReady, v1beta1.MemberLeaving, v1beta1.MemberNotScheduled, v1beta1.MemberLagging, v1beta1.MemberProgressing, v1beta1.MemberHeld}
 
 // worst returns the members that are not ready, the worst first.
 func (s *summary) worst() []v1beta1.MemberStatus {

@@ -79,6 +79,12 @@ type Options struct {
 	Executor runner.Executor
 	// Hub places the Instances of a hub on clusters; no plans run.
 	Hub bool
+	// ClustersEngine carries Instances to clusters: KarmadaEngine or InventoryEngine.
+	ClustersEngine string
+	// ClusterNamespace has the ClusterProfiles that placements name without a namespace; Namespace if empty.
+	ClusterNamespace string
+	// ProviderFile lists programs that give credentials of ClusterProfiles; empty for none.
+	ProviderFile string
 	// KarmadaLease is `<namespace>/<name>` of the Lease that the controllers of Karmada renew.
 	KarmadaLease string
 	// Clock tells the time of runs, back-offs and the cache of tarballs; nil is the real one. Leader election and

@@ -1,9 +1,11 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +17,8 @@ import (
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"kudo.dev/kudo/pkg/admission"
+	"kudo.dev/kudo/pkg/clusters"
+	"kudo.dev/kudo/pkg/clusters/inventory"
 	"kudo.dev/kudo/pkg/clusters/karmada"
 	"kudo.dev/kudo/pkg/controllers/placement"
 	"kudo.dev/kudo/pkg/metrics"
@@ -32,7 +36,7 @@ func karmadaLease(o Options) (types.NamespacedName, error) {
 
 // cacheForHub adds to the options of a hub's cache how it keeps the kinds of the engine.
 func cacheForHub(byObject map[client.Object]cache.ByObject, o Options) error {
-	if !o.Hub {
+	if !o.Hub || o.ClustersEngine != KarmadaEngine {
 		return nil
 	}
 	lease, err := karmadaLease(o)
@@ -43,6 +47,56 @@ func cacheForHub(byObject map[client.Object]cache.ByObject, o Options) error {
 	return nil
 }
 
+// What carries the Instances of a hub to clusters.
+const (
+	// KarmadaEngine is Karmada, in whose API server the manager works.
+	KarmadaEngine = "karmada"
+	// InventoryEngine writes to the clusters of ClusterProfiles itself.
+	InventoryEngine = "inventory"
+)
+
+// engine is an engine that runs with the manager.
+type engine interface {
+	clusters.Engine
+	manager.Runnable
+}
+
+// newEngine returns the engine that the options name.
+func newEngine(mgr manager.Manager, c clients, config *rest.Config, o Options) (engine, error) {
+	switch o.ClustersEngine {
+	case KarmadaEngine:
+		lease, err := karmadaLease(o)
+		if err != nil {
+			return nil, err
+		}
+		return karmada.New(karmada.Options{Client: c.plain, Cache: mgr.GetCache(), Config: config, Clock: o.Clock, Lease: lease}), nil
+	case InventoryEngine:
+		providers, err := readProviders(o.ProviderFile)
+		if err != nil {
+			return nil, err
+		}
+		return inventory.New(inventory.Options{Hub: mgr.GetClient(), Live: c.plain, Namespace: o.Namespace, Providers: providers,
+			ClusterNamespace: cmp.Or(o.ClusterNamespace, o.Namespace)})
+	}
+	return nil, fmt.Errorf("--clusters-engine is %q: must be %s or %s", o.ClustersEngine, KarmadaEngine, InventoryEngine)
+}
+
+// readProviders reads the file of programs that give credentials; none without a file.
+func readProviders(path string) (inventory.Providers, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--clusterprofile-provider-file: %w", err)
+	}
+	providers, err := inventory.ParseProviders(data)
+	if err != nil {
+		return nil, fmt.Errorf("--clusterprofile-provider-file %s: %w", path, err)
+	}
+	return providers, nil
+}
+
 // addHub adds the controller of a hub to the manager, and returns the handlers of the webhooks by path. A hub has no keys, since it records
 // no runs.
 func addHub(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) (map[string]crwebhook.Handler, error) {
@@ -50,16 +104,15 @@ func addHub(ctx context.Context, mgr manager.Manager, config *rest.Config, o Opt
 	if err != nil {
 		return nil, err
 	}
-	lease, err := karmadaLease(o)
+	engine, err := newEngine(mgr, c, config, o)
 	if err != nil {
 		return nil, err
 	}
-	engine := karmada.New(karmada.Options{Client: c.plain, Cache: mgr.GetCache(), Config: config, Clock: o.Clock, Lease: lease})
 	if err := mgr.Add(engine); err != nil {
 		return nil, err
 	}
 	reconciler := &placement.Reconciler{Client: c.consistent, Reader: c.plain, Engine: engine, Clock: o.Clock,
-		Events: recorders(ctx, c.set, mgr.GetScheme())("placement-controller")}
+		Finalizer: o.ClustersEngine == InventoryEngine, Forget: forgetter(engine), Events: recorders(ctx, c.set, mgr.GetScheme())("placement-controller")}
 	if err := reconciler.SetupWithManager(mgr, o.Workers); err != nil {
 		return nil, err
 	}
@@ -77,4 +130,14 @@ func addHub(ctx context.Context, mgr manager.Manager, config *rest.Config, o Opt
 		admission.ValidateConfigPath:               &admission.ConfigValidator{Configs: mgr.GetAPIReader()},
 		admission.ValidateWebhookConfigurationPath: &admission.WebhookConfigurationValidator{},
 	}, nil
+}
+
+// forgetter returns the method of an engine that gives up copies, or nil if the engine has none.
+func forgetter(e engine) func(types.NamespacedName, string) error {
+	if f, can := e.(interface {
+		Forget(instance types.NamespacedName, cluster string) error
+	}); can {
+		return f.Forget
+	}
+	return nil
 }

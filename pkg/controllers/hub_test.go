@@ -3,6 +3,8 @@ package controllers
 import (
 	"context"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +29,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/admission"
+	"kudo.dev/kudo/pkg/clusters/karmada"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -66,8 +69,9 @@ func TestCacheForHub(t *testing.T) {
 	}{
 		{"no hub", Options{KarmadaLease: "a/b"}, nil, false},
 		{"no hub needs no Lease", Options{KarmadaLease: "wrong"}, nil, false},
-		{"a hub", Options{Hub: true, KarmadaLease: "a/b"}, []string{"Cluster", "Lease", "ResourceBinding"}, false},
-		{"a hub without Lease", Options{Hub: true, KarmadaLease: "wrong"}, nil, true},
+		{"a hub", Options{Hub: true, ClustersEngine: KarmadaEngine, KarmadaLease: "a/b"}, []string{"Cluster", "Lease", "ResourceBinding"}, false},
+		{"a hub with an inventory", Options{Hub: true, ClustersEngine: InventoryEngine, KarmadaLease: "wrong"}, nil, false},
+		{"a hub without Lease", Options{Hub: true, ClustersEngine: KarmadaEngine, KarmadaLease: "wrong"}, nil, true},
 	} {
 		secret := &corev1.Secret{}
 		kept := map[client.Object]cache.ByObject{secret: onlySecret("kudo-system")}
@@ -112,7 +116,7 @@ func startHub(t *testing.T, server *apitest.Server) map[string]crwebhook.Handler
 	registry := crmetrics.Registry
 	crmetrics.Registry = prometheus.NewRegistry()
 	t.Cleanup(func() { crmetrics.Registry = registry })
-	o := Options{Namespace: "kudo-system", Hub: true, KarmadaLease: "karmada-system/karmada-controller-manager", Workers: 1, Clock: clock.RealClock{}}
+	o := Options{Namespace: "kudo-system", Hub: true, ClustersEngine: KarmadaEngine, KarmadaLease: "karmada-system/karmada-controller-manager", Workers: 1, Clock: clock.RealClock{}}
 	byObject := map[client.Object]cache.ByObject{}
 	if err := cacheForHub(byObject, o); err != nil {
 		t.Fatal(err)
@@ -176,5 +180,43 @@ func TestHub(t *testing.T) {
 	validator, isValidator := handlers[admission.ValidatePath].(*admission.Validator)
 	if !isDefaulter || !isValidator || !defaulter.Hub || !validator.Hub || defaulter.Keys != nil {
 		t.Error("the webhooks of Instances are not those of a hub")
+	}
+}
+
+// TestReadProviders checks C48: a file of programs is read strictly, and none is needed.
+func TestReadProviders(t *testing.T) {
+	folder := t.TempDir()
+	write := func(text string) string {
+		path := filepath.Join(folder, "providers.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, tc := range []struct {
+		reason, path string
+		want         int
+		fails        bool
+	}{
+		{"no file", "", 0, false},
+		{"a file that is absent", filepath.Join(folder, "absent"), 0, true},
+		{"a file that is no JSON", write("{"), 0, true},
+	} {
+		got, err := readProviders(tc.path)
+		if (err != nil) != tc.fails || len(got) != tc.want {
+			t.Errorf("%s: %v, %v", tc.reason, got, err)
+		}
+	}
+	if _, err := newEngine(nil, clients{}, nil, Options{ClustersEngine: "odd"}); err == nil {
+		t.Error("an engine that is not known is accepted")
+	}
+	if _, err := newEngine(nil, clients{}, nil, Options{ClustersEngine: KarmadaEngine, KarmadaLease: "odd"}); err == nil {
+		t.Error("a Lease without a namespace is accepted")
+	}
+	if _, err := newEngine(nil, clients{}, nil, Options{ClustersEngine: InventoryEngine, ProviderFile: write("[]")}); err == nil {
+		t.Error("a file of another form is accepted")
+	}
+	if forgetter(karmada.New(karmada.Options{})) != nil {
+		t.Error("the engine of Karmada gives up copies")
 	}
 }

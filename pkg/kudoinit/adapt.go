@@ -173,6 +173,9 @@ func deployment(obj *unstructured.Unstructured, o Options) error {
 	}
 	if o.Values.Hub {
 		args = append(args, hubArg)
+		if o.Values.ClustersEngine != "" {
+			args = append(args, engineArg+o.Values.ClustersEngine)
+		}
 	}
 	c["args"] = args
 	if err := o.Values.adaptContainer(c); err != nil {

@@ -87,7 +87,7 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 			out = slices.DeleteFunc(out, isForPlans)
 		}
 	}
-	if o.Values.Hub && !o.CRDsOnly {
+	if o.Values.Hub && !o.CRDsOnly && o.Values.ClustersEngine != inventoryEngine {
 		rules, err := instanceRules()
 		if err != nil {
 			return nil, err

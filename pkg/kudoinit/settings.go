@@ -47,6 +47,10 @@ func adaptPolicy(obj *unstructured.Unstructured, o Options) error {
 		switch v := item.(map[string]any); {
 		case v["name"] == "defaultAccount":
 			v["expression"] = "'" + o.Settings.DefaultAccount + "'" // a DNS name, which needs no escape
+		case v["name"] == "engine" && o.Values.ClustersEngine != "":
+			v["expression"] = "'" + o.Values.ClustersEngine + "'"
+		case v["name"] == "clusterNamespace":
+			v["expression"] = "'" + o.Namespace + "'"
 		case v["name"] == "privileged" && o.Settings.Mode == settings.Privileged:
 			v["expression"] = "true"
 		}
@@ -184,10 +188,17 @@ func (l *InstalledState) ForeignArgs(ctx context.Context, c client.Client, objs 
 
 // ownArgs are flags that init writes for some options only.
 var ownArgs = map[string]bool{"webhook-cert-rotation": true, "pipe-image": true, unpinnedPipeFlag: true, "metrics-secure": true,
-	exploreCertFlag: true, exploreKeyFlag: true, logFormatFlag: true, "hub": true}
+	exploreCertFlag: true, exploreKeyFlag: true, logFormatFlag: true, "hub": true, "clusters-engine": true}
 
 // hubArg is the argument by which the manager places Instances on clusters, and runs no plans.
 const hubArg = "--hub"
+
+// What carries the Instances of a hub to clusters: the values of clustersEngine, and of the manager's flag.
+const (
+	karmadaEngine   = "karmada"
+	inventoryEngine = "inventory"
+	engineArg       = "--clusters-engine="
+)
 
 // pipeImageArg is the manager's flag for the image of Pipe tasks.
 const pipeImageArg = "--pipe-image="

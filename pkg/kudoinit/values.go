@@ -45,6 +45,8 @@ type Values struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Hub makes the cluster a hub, which places Instances on other clusters and runs no plans.
 	Hub bool `json:"hub,omitempty"`
+	// ClustersEngine carries the Instances of a hub to clusters: karmada, which is the default, or inventory.
+	ClustersEngine string `json:"clustersEngine,omitempty"`
 	// Monitoring installs the ServiceMonitor, the alerts and the dashboard.
 	Monitoring bool `json:"monitoring,omitempty"`
 	// NetworkPolicy installs a NetworkPolicy that limits what may connect to the manager.
@@ -102,6 +104,9 @@ func (v Values) validate() error {
 		wrong = append(wrong, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
 	}
 	v.validateImages(add)
+	if !slices.Contains([]string{"", karmadaEngine, inventoryEngine}, v.ClustersEngine) {
+		add("clustersEngine", "%q must be %s or %s", v.ClustersEngine, karmadaEngine, inventoryEngine)
+	}
 	if v.Replicas != nil && *v.Replicas < 1 {
 		add("replicas", "%d must be 1 or more", *v.Replicas)
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func checkHonest(t *testing.T, p *planes) {
 			t.Fatalf("after fault %d: %v", n, err)
 		}
 	}
-	repair(t, p)
+	p.faults.repair()
 	await(t, p, i, metav1.ConditionTrue, v1beta1.ReasonMembersReady)
 	w.stop()
 	if err := w.err(); err != nil || w.trues == 0 {
@@ -61,25 +62,17 @@ func fault(t *testing.T, p *planes, i *v1beta1.Instance, random *rand.Rand) {
 		p.manager.kill()
 		p.manager.start(t)
 	case 1:
-		p.player.set(func() { p.player.cut[member] = !p.player.cut[member] })
-	case 2:
-		p.player.set(func() { p.player.stopped = !p.player.stopped })
-	case 3:
-		p.player.set(func() { p.player.old = !p.player.old })
+		p.faults.cut(member)
+	case 2, 3:
+		p.faults.disturb()
 	case 4:
-		repair(t, p)
+		p.faults.repair()
 	default:
 		change(t, p, i, func(i *v1beta1.Instance) {
 			i.Spec.Parameters["REPLICAS"] = strconv.Itoa(3 + random.IntN(30))
 			i.Spec.Placement.Clusters[1].Parameters["REGION"] = fmt.Sprintf("eu-%d", random.IntN(100))
 		})
 	}
-}
-
-// repair ends all faults.
-func repair(t *testing.T, p *planes) {
-	t.Helper()
-	p.player.set(func() { p.player.cut, p.player.stopped, p.player.old = map[string]bool{}, false, false })
 }
 
 // witness reads the Instance on the hub and its copies again and again.
@@ -142,7 +135,7 @@ func observeOnce(p *planes, i *v1beta1.Instance) (ready bool, lie error) {
 		if err != nil {
 			continue
 		}
-		generation, _ := strconv.ParseInt(copied.Annotations[v1beta1.KarmadaGenerationAnnotation], 10, 64)
+		generation, _ := strconv.ParseInt(copied.PlacedTemplate()[strings.LastIndex(copied.PlacedTemplate(), "/")+1:], 10, 64)
 		switch {
 		case generation > hub.Generation:
 		case generation < hub.Generation:

@@ -38,6 +38,7 @@ func TestHub(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, shared) })
 	}
+	t.Run("Inventory", func(t *testing.T) { checkInventory(t, shared) })
 }
 
 // version returns an OperatorVersion whose plans write a ConfigMap with the values of its parameters.

@@ -18,6 +18,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/test/corpus"
@@ -36,11 +38,23 @@ type planes struct {
 	members map[string]plane
 	manager *hubManager
 	player  *player
+	faults  faulter
+}
+
+// faulter keeps the engine of a hub from its clusters.
+type faulter interface {
+	// cut cuts a cluster off, or connects it again.
+	cut(member string)
+	// disturb makes another fault of the engine, or ends it.
+	disturb()
+	// repair ends all faults.
+	repair()
 }
 
 // startPlanes brings the control planes up. They go with the test.
 func startPlanes(t *testing.T) *planes {
 	t.Helper()
+	ctrllog.SetLogger(zap.New())
 	root := filepath.Join(corpus.Require(t), "karmada-crds")
 	p := &planes{members: map[string]plane{}}
 	var mu sync.Mutex
@@ -77,6 +91,7 @@ func startPlanes(t *testing.T) *planes {
 	installDefinitions(t, p.hub, root)
 	p.manager = newHubManager(t, p.hub)
 	p.player = startPlayer(t, p)
+	p.faults = p.player
 	p.manager.start(t)
 	return p
 }
@@ -138,9 +153,11 @@ func installDefinitions(t *testing.T, hub plane, root string) {
 // hubManager is the manager of the hub, a process with the rights that init --hub gives.
 type hubManager struct {
 	bin, kubeconfig, dir, address string
-	cmd                           *exec.Cmd
-	log                           *safeBuffer
-	over                          chan struct{}
+	// args are those of the engine.
+	args []string
+	cmd  *exec.Cmd
+	log  *safeBuffer
+	over chan struct{}
 }
 
 // safeBuffer is written by a process, and read by the test.
@@ -162,11 +179,12 @@ func (b *safeBuffer) String() string {
 }
 
 // newHubManager makes the control plane a hub.
-func newHubManager(t *testing.T, hub plane) *hubManager {
+func newHubManager(t *testing.T, hub plane, more ...string) *hubManager {
 	t.Helper()
 	m := &hubManager{bin: filepath.Join(hub.Bin, "manager"), dir: t.TempDir(), address: env.FreeAddress(t), log: &safeBuffer{}}
 	m.kubeconfig = filepath.Join(m.dir, "kubeconfig")
-	hub.MustKudo(t, 0, "init", "--hub", "--external-manager", "--manager-kubeconfig", m.kubeconfig, "--webhook-url", "https://"+m.address)
+	hub.MustKudo(t, 0, append([]string{"init", "--hub", "--external-manager", "--manager-kubeconfig", m.kubeconfig, "--webhook-url",
+		"https://" + m.address}, more...)...)
 	t.Cleanup(func() {
 		m.kill()
 		if t.Failed() {
@@ -181,9 +199,9 @@ func (m *hubManager) start(t *testing.T) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(m.address)
 	env.Must(t, err)
-	m.cmd = exec.Command(m.bin, "--hub", "--kubeconfig", m.kubeconfig, "--leader-elect=false", "--metrics-bind-address=0",
-		"--health-probe-bind-address=0", "--webhook-port="+port, "--webhook-bind-address=127.0.0.1",
-		"--webhook-cert-dir="+filepath.Join(m.dir, "cert"))
+	m.cmd = exec.Command(m.bin, append([]string{"--hub", "--kubeconfig", m.kubeconfig, "--leader-elect=false", "--metrics-bind-address=0",
+		"--health-probe-bind-address=0", "--webhook-port=" + port, "--webhook-bind-address=127.0.0.1",
+		"--webhook-cert-dir=" + filepath.Join(m.dir, "cert")}, m.args...)...)
 	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
 	env.Must(t, m.cmd.Start())
 	m.over = make(chan struct{})

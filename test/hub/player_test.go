@@ -44,9 +44,9 @@ type player struct {
 	pace time.Duration
 
 	mu sync.Mutex
-	// cut are the clusters that it cannot reach. stopped is set while it does nothing, and old while it uses the overrides of the round
+	// apart are the clusters that it cannot reach. stopped is set while it does nothing, and old while it uses the overrides of the round
 	// before.
-	cut          map[string]bool
+	apart        map[string]bool
 	stopped, old bool
 	// overrides are those of the round before, and reports the last of each copy.
 	overrides map[string][]any
@@ -60,7 +60,7 @@ func startPlayer(t *testing.T, p *planes) *player {
 	host := lua.New(time.Now, lua.DefaultLimits())
 	rules, err := library.NewForHub(host)
 	env.Must(t, err)
-	pl := &player{planes: p, rules: rules, pace: 100 * time.Millisecond, cut: map[string]bool{}, overrides: map[string][]any{},
+	pl := &player{planes: p, rules: rules, pace: 100 * time.Millisecond, apart: map[string]bool{}, overrides: map[string][]any{},
 		reports: map[string]map[string]any{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -87,6 +87,25 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	case <-ctx.Done():
 	}
+}
+
+// cut implements faulter.
+func (pl *player) cut(member string) {
+	pl.set(func() { pl.apart[member] = !pl.apart[member] })
+}
+
+// disturb implements faulter: the controllers stop, or use old overrides.
+func (pl *player) disturb() {
+	pl.set(func() {
+		if pl.stopped = !pl.stopped; pl.stopped {
+			pl.old = !pl.old
+		}
+	})
+}
+
+// repair implements faulter.
+func (pl *player) repair() {
+	pl.set(func() { pl.apart, pl.stopped, pl.old = map[string]bool{}, false, false })
 }
 
 // set changes what the player can do.
@@ -173,7 +192,7 @@ func (pl *player) showCluster(ctx context.Context, name string) error {
 		return err
 	}
 	status, reason := "True", "ClusterReady"
-	if pl.cut[name] {
+	if pl.apart[name] {
 		status, reason = "Unknown", "ClusterStatusUnknown"
 	}
 	conditions := []any{map[string]any{"type": "Ready", "status": status, "reason": reason, "message": "played"}}
@@ -316,10 +335,10 @@ func (pl *player) distribute(ctx context.Context, template *unstructured.Unstruc
 		return more
 	}
 	last, reported := pl.reports[key]
-	if pl.cut[cluster] && reported {
+	if pl.apart[cluster] && reported {
 		return last // after a loss, Karmada says what it said last
 	}
-	if pl.cut[cluster] {
+	if pl.apart[cluster] {
 		return item(map[string]any{})
 	}
 	member, joined := pl.planes.members[cluster]
@@ -489,7 +508,7 @@ func (pl *player) removeOrphans(ctx context.Context) error {
 		}
 	}
 	for cluster, member := range pl.planes.members {
-		if pl.cut[cluster] {
+		if pl.apart[cluster] {
 			continue
 		}
 		for _, copied := range list(ctx, member, "Instance") {

@@ -125,6 +125,8 @@ const (
 	MemberSilent MemberState = "Silent"
 	// MemberHeld is the state of a cluster that may not act upon the change yet.
 	MemberHeld MemberState = "Held"
+	// MemberLeaving is the state of a cluster that spec.placement does not name any more, and that still has a copy.
+	MemberLeaving MemberState = "Leaving"
 	// MemberLagging is the state of a cluster that does not have the change yet.
 	MemberLagging MemberState = "Lagging"
 	// MemberFailed is the state of a cluster whose last plan has failed.
@@ -141,7 +143,7 @@ const (
 type MemberStatus struct {
 	// Cluster that the Instance is placed on.
 	Cluster string `json:"cluster"`
-	// State of the Instance there: Lost, NotScheduled, NotApplied, Silent, Held, Lagging, Failed, Progressing, NotReady or Ready.
+	// State of the Instance there: Lost, NotScheduled, NotApplied, Silent, Held, Leaving, Lagging, Failed, Progressing, NotReady or Ready.
 	State MemberState `json:"state"`
 	// Since is when the state began, by the clock of the hub.
 	// +optional
@@ -213,6 +215,9 @@ type WaveStatus struct {
 	// +optional
 	Resumed string `json:"resumed,omitempty"`
 }
+
+// ForgetAnnotation on an Instance of a hub lists clusters, separated by commas, that are to lose their copy and are not waited for.
+const ForgetAnnotation = "kudo.dev/forget-clusters"
 
 // ResumeAnnotation on an Instance of a hub asks to go on with a change that was stopped. A value that was not seen before is a new request.
 const ResumeAnnotation = "kudo.dev/resume-rollout"

@@ -16,7 +16,7 @@ import (
 func New(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "placement", Short: "Show and change how a hub places an Instance on clusters"}
 	command.SetupGroup(cmd)
-	cmd.AddCommand(newShow(env), newPause(env), newResume(env), newFree(env))
+	cmd.AddCommand(newShow(env), newPause(env), newResume(env), newFree(env), newForget(env))
 	return cmd
 }
 
@@ -76,6 +76,25 @@ failed there stays as it is: kubectl kudo plan retry in the cluster runs the pla
   kubectl kudo placement resume db`, func(ctx context.Context, c client.Client, i *v1beta1.Instance) error {
 			return edit(ctx, env, c, i, act.ResumeRollout{Instance: i})
 		})
+}
+
+func newForget(env *command.Env) *cobra.Command {
+	var cluster string
+	cmd := newInstanceCommand(env, "forget NAME", "Give up the copy of an Instance in a cluster that is lost",
+		`Give up the copy of an Instance in a cluster that is to lose it and cannot be reached: the hub does not wait for it any more. What is left
+in the cluster is to be deleted there. A hub that works with Karmada does not need this.
+
+  kubectl kudo placement forget db --cluster m2`, func(ctx context.Context, c client.Client, i *v1beta1.Instance) error {
+			return edit(ctx, env, c, i, act.ForgetCluster{Instance: i, Cluster: cluster})
+		})
+	cmd.Flags().StringVar(&cluster, "cluster", "", "cluster to give up")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if cluster == "" {
+			return command.UsageError("name the cluster to give up by --cluster")
+		}
+		return nil
+	}
+	return cmd
 }
 
 func newFree(env *command.Env) *cobra.Command {

@@ -152,3 +152,22 @@ func TestFreeWarns(t *testing.T) {
 		t.Errorf("no warning: %s", errs)
 	}
 }
+
+// TestForget checks C47: the command writes which cluster is given up, and refuses one that is placed.
+func TestForget(t *testing.T) {
+	leaving := book()
+	leaving.Spec.Placement = &v1beta1.Placement{Clusters: leaving.Spec.Placement.Clusters[:1]}
+	server := onServer(t, leaving)
+	commandtest.Expect(t, New, command.ExitUsage, "", "placement", "forget", "book")
+	_, errs := commandtest.Expect(t, New, 1, "", "placement", "forget", "book", "--cluster", "m1")
+	if !strings.Contains(errs, "take the cluster out of spec.placement.clusters first") {
+		t.Errorf("a cluster that is placed is given up: %s", errs)
+	}
+	out, _ := commandtest.Expect(t, New, 0, "", "placement", "forget", "book", "--cluster", "m2")
+	if !strings.Contains(out, "is not waited for in cluster m2 any more") {
+		t.Errorf("the command says %q", out)
+	}
+	if got := server.Get(leaving).GetAnnotations(); got[v1beta1.ForgetAnnotation] != "m2" {
+		t.Errorf("annotations %v", got)
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,8 +39,10 @@ type Reconciler struct {
 	// Finalizer keeps an Instance until the engine has removed it from all clusters. An engine that follows the deletion of the Instance
 	// itself needs none.
 	Finalizer bool
-	Events    record.EventRecorder
-	Clock     clock.Clock
+	// Forget gives up the copy of an Instance in a cluster that is to lose it; nil if the engine cannot.
+	Forget func(instance types.NamespacedName, cluster string) error
+	Events record.EventRecorder
+	Clock  clock.Clock
 }
 
 // SetupWithManager starts the controller with the manager.
@@ -114,6 +118,9 @@ type action struct {
 // reconcile is called by loop.Reconciler between read and commit.
 func (r *Reconciler) reconcile(ctx context.Context, obj *loop.Object[*v1beta1.Instance]) (loop.Result, error) {
 	a := &action{Reconciler: r, Object: obj}
+	if err := a.forgetClusters(); err != nil {
+		return a.result, err
+	}
 	if err := a.observe(ctx); err != nil {
 		return a.result, err
 	}
@@ -159,6 +166,28 @@ func (a *action) remove(ctx context.Context) error {
 	}
 	a.result.RequeueAfter = loop.RecheckInterval
 	conditions.SetPlaced(a.Next, refused(v1beta1.ReasonMembersLost, removalMessage(left)), true, false)
+	return nil
+}
+
+// forgetClusters gives up the copies in clusters that the annotation lists. A cluster that spec.placement names is not given up, unless the
+// Instance is being deleted.
+func (a *action) forgetClusters() error {
+	list := a.Next.Annotations[v1beta1.ForgetAnnotation]
+	if a.Forget == nil || list == "" {
+		return nil
+	}
+	for _, name := range strings.Split(list, ",") {
+		isPlaced := a.Next.Spec.Placement != nil && slices.ContainsFunc(a.Next.Spec.Placement.Clusters, func(c v1beta1.PlacedCluster) bool {
+			return c.Name == name
+		})
+		if isPlaced && a.Next.DeletionTimestamp == nil {
+			continue
+		}
+		if err := a.Forget(client.ObjectKeyFromObject(a.Next), name); err != nil {
+			return err
+		}
+		a.Next.Status.Members = slices.DeleteFunc(a.Next.Status.Members, func(m v1beta1.MemberStatus) bool { return m.Cluster == name })
+	}
 	return nil
 }
 
