@@ -17,7 +17,7 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 			try("kubectl", "delete", "namespaces", "imageswitch-other", "mariadb-other", "noticeboard-other", "--ignore-not-found")
 		})
 		args := []string{"kudo", "test", "--timeout", "300", "--parallel", "4"}
-		for _, name := range []string{"etcd", "etcd-definition", "guestbook", "hello", "imageswitch", "mariadb", "noticeboard", "postgres", "printshop", "redis"} {
+		for _, name := range []string{"etcd", "etcd-definition", "guestbook", "hello", "imageswitch", "mariadb", "noticeboard", "postgres", "printshop", "rabbitmq", "redis"} {
 			args = append(args, filepath.Join(catalog, name, "tests"))
 		}
 		out, err := start("kubectl", args...)

@@ -195,6 +195,10 @@ var _ = Describe("A package under faults", Label("catalog"), Serial, func() {
 		m := newMariadb()
 		m.disturbAll(1, [2]string{"{max_connections: 50}", "{max_connections: 60}"})
 	})
+	It("K25: rabbitmq keeps every confirmed message", Label("rabbitmq"), func() {
+		r := newRabbitmq()
+		r.disturbAll(3, [2]string{"{heartbeat: 30}", "{heartbeat: 40}"})
+	})
 	It("K25: redis keeps every acknowledged write, but what its leader has not replicated when it dies", Label("redis"), func() {
 		r := newRedis()
 		r.disturbAll(3, [2]string{"{maxmemory: 200mb, save: '900 1'}", "{maxmemory: 220mb}"})

@@ -59,7 +59,11 @@ var catalog = map[string]base{
 		live: "apiVersion: noticeboard.example.com/v1\nkind: Notice\nmetadata: {name: theirs}\nspec: {text: closed on Mondays}\n",
 	},
 	"postgres": {parameters: []string{"PASSWORD=" + password, "BACKUP_KEY=" + password, "IMAGE_REGISTRY=localhost/catalog"}},
-	"redis":    {installParameters: []string{"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog"}, parameters: []string{"PASSWORD=" + password, "BACKUP_STORE=none", "IMAGE_REGISTRY=localhost/catalog"}, shared: []string{"backup-store"}},
+	"rabbitmq": {
+		shared: []string{"backup-store"}, installParameters: []string{"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog"},
+		parameters: []string{"PASSWORD=" + password, "BACKUP_USER=team", "BACKUP_PASSWORD=" + password, "BACKUP_KEY=" + password, "BACKUP_CA=c", "IMAGE_REGISTRY=localhost/catalog"},
+	},
+	"redis": {installParameters: []string{"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog"}, parameters: []string{"PASSWORD=" + password, "BACKUP_STORE=none", "IMAGE_REGISTRY=localhost/catalog"}, shared: []string{"backup-store"}},
 	"printshop": {
 		shared: []string{"printshop"},
 		live:   "apiVersion: printshop.example.com/v1\nkind: Print\nmetadata: {name: theirs}\nspec: {text: a poster}\n",

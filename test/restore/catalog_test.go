@@ -50,6 +50,8 @@ var requirements = map[string]requirement{
 	"noticeboard": {parameters: []string{"AUTHORS=[alice]"}, resource: custom("noticeboard.example.com/v1", "Notice", map[string]any{"text": "closed"})},
 	"postgres": {parameters: []string{"PASSWORD=correct-horse", "BACKUP_KEY=battery-staple", "IMAGE_REGISTRY=localhost/catalog",
 		"STORAGE_SIZE=1Gi"}}, // as the claim template of the StatefulSet, which may be restored before the claims
+	"rabbitmq": {install: []string{"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog"}, parameters: []string{"PASSWORD=correct-horse",
+		"BACKUP_USER=team", "BACKUP_PASSWORD=battery-staple", "BACKUP_KEY=battery-staple", "BACKUP_CA=c", "IMAGE_REGISTRY=localhost/catalog", "STORAGE_SIZE=1Gi"}},
 	"redis":     {install: []string{"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog"}, parameters: []string{"PASSWORD=correct-horse", "BACKUP_STORE=none", "IMAGE_REGISTRY=localhost/catalog", "STORAGE_SIZE=1Gi"}},
 	"printshop": {prepare: publish, resource: custom("printshop.example.com/v1", "Print", map[string]any{"text": "a poster"})},
 }

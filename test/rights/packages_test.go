@@ -42,6 +42,7 @@ func subjects(t testing.TB) []subject {
 		"noticeboard": {parameters: map[string]string{"AUTHORS": "[alice]"}},
 		"postgres":    {parameters: map[string]string{"PASSWORD": "x", "BACKUP_KEY": "y", "IMAGE_REGISTRY": "localhost/catalog"}},
 		"printshop":   {prepare: publish},
+		"rabbitmq":    {parameters: map[string]string{"PASSWORD": "x", "BACKUP_USER": "team", "BACKUP_PASSWORD": "y", "BACKUP_KEY": "z", "BACKUP_CA": "c", "IMAGE_REGISTRY": "localhost/catalog"}},
 		"redis":       {parameters: map[string]string{"PASSWORD": "x", "BACKUP_STORE": "none", "IMAGE_REGISTRY": "localhost/catalog"}},
 		"zookeeper":   {outdated: true},
 	}

@@ -24,6 +24,7 @@ var production = map[string][]string{
 	"etcd":     {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_STORE=none"},
 	"mariadb":  {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_STORE=none"},
 	"postgres": {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_KEY=y"},
+	"rabbitmq": {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_STORE=none"},
 	"redis":    {"PASSWORD=x", "IMAGE_REGISTRY=registry.example.com", "BACKUP_STORE=none"},
 }
 
@@ -90,6 +91,23 @@ func TestCatalogRefuses(t *testing.T) {
 			"Target":            {"restore", "RESTORE_TARGET=2026-01-01'; id", "RESTORE_TARGET"},
 			"StrictAlone":       {"deploy", "REPLICAS=1\nDURABILITY=strict", "DURABILITY strict needs a second member"},
 			"NoSecret":          {"deploy", "TLS=secret", "parameter TLS_SECRET is empty"},
+		},
+		"rabbitmq": {
+			"Definitions": {"configure", "SETTINGS={load_definitions: /data/x}", "SETTINGS: load_definitions cannot be set"},
+			"Listen":      {"configure", "SETTINGS={listeners.tcp.default: 5672}", "SETTINGS: listeners.tcp.default cannot be set"},
+			"Login":       {"configure", "SETTINGS={default_user: guest}", "SETTINGS: default_user cannot be set"},
+			"Backend":     {"configure", "SETTINGS={auth_backends.1: http}", "SETTINGS: auth_backends.1 cannot be set"},
+			"Certificate": {"configure", "SETTINGS={ssl_options.certfile: /data/x}", "SETTINGS: ssl_options.certfile cannot be set"},
+			"Partition":   {"configure", "SETTINGS={cluster_partition_handling: ignore}", "SETTINGS: cluster_partition_handling cannot be set"},
+			"Capitals":    {"configure", "SETTINGS={Heartbeat: 1}", "SETTINGS: Heartbeat cannot be set"},
+			"Line":        {"configure", `SETTINGS={heartbeat: "1\nload_definitions = /data/x"}`, "SETTINGS: the value of heartbeat may have"},
+			"Comment":     {"configure", `SETTINGS={heartbeat: "1 # x"}`, "SETTINGS: the value of heartbeat may have"},
+			"BackupName":  {"backup", "BACKUP_NAME=$(id)", "BACKUP_NAME"},
+			"RestoreName": {"restore", "RESTORE_NAME=a,b", "RESTORE_NAME"},
+			"OtherTeam":   {"restore", "RESTORE_FROM=../other/x", "RESTORE_FROM"},
+			"User":        {"backup", "BACKUP_USER=other/team", "BACKUP_USER"},
+			"NoSecret":    {"deploy", "TLS=secret", "parameter TLS_SECRET is empty"},
+			"TwoMembers":  {"scale", "REPLICAS=2", "REPLICAS"},
 		},
 		"redis": {
 			"Folder":      {"configure", "SETTINGS={dir: /tmp}", "SETTINGS: dir is the package's own"},
