@@ -123,9 +123,11 @@ func (r *rabbitmq) lose() {
 func (r *rabbitmq) runPlans() {
 	GinkgoHelper()
 	r.plan("`rebalance`", 3, func() { r.trigger("rebalance") })
-	for n, settings := range []string{"{heartbeat: 30}", "{heartbeat: 40}", "{disk_free_limit.absolute: 100MB}"} {
-		r.plan("`configure`"+[]string{"", ", again", ", and again"}[n], 3, func() { r.change("SETTINGS=" + settings) })
-	}
+	r.plan("`configure`, three times", 3, func() {
+		for _, settings := range []string{"{heartbeat: 30}", "{heartbeat: 40}", "{disk_free_limit.absolute: 100MB}"} {
+			r.change("SETTINGS=" + settings)
+		}
+	})
 	for _, replicas := range []int{1, 3, 5, 3} {
 		r.plan("`scale` to "+strconv.Itoa(replicas), replicas, func() {
 			kubectl("kudo", "update", "--instance", "db", "-n", r.ns, "-p", "REPLICAS="+strconv.Itoa(replicas), "--create-service-account", "-y", "--wait")
