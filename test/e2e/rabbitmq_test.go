@@ -146,7 +146,7 @@ var _ = Describe("Package rabbitmq", Label("catalog", "rabbitmq"), func() {
 		if wholeCatalog {
 			r.runPlans()
 		}
-		r.restore(3, func() { r.api(".", "policies/%2F/limits", "-X", "DELETE") }, func() { Expect(r.definitions()).To(Equal("admin app; / other;"), "the policy is gone") })
+		r.restore(3, func() { r.api(".", "policies/%2F/limits", "-X", "DELETE") }, func() { Expect(r.definitions()).To(Equal("admin app; / other;"), "the policy is deleted") })
 		if wholeCatalog {
 			r.lose()
 			r.keep(3, "db-auth", "db-passwords", "db-backup", "db-formed")
