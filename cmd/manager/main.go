@@ -108,11 +108,12 @@ func explore(o *controllers.Options) {
 // hub are the flags of a manager on a hub.
 func hub(o *controllers.Options) {
 	flag.BoolVar(&o.Hub, "hub", false, "place the Instances of a hub on clusters, and run no plans")
-	flag.StringVar(&o.ClustersEngine, "clusters-engine", controllers.KarmadaEngine, "what carries Instances to clusters: karmada, or inventory for "+
-		"the clusters that ClusterProfiles describe")
-	flag.StringVar(&o.ClusterNamespace, "cluster-namespace", "", "namespace of the ClusterProfiles that spec.placement names without one; default "+
-		"that of the manager")
-	flag.StringVar(&o.ProviderFile, "clusterprofile-provider-file", "", "file of the programs that give credentials of ClusterProfiles, in JSON")
+	flag.StringVar(&o.ClustersEngine, "clusters-engine", controllers.KarmadaEngine, "what carries Instances to clusters: karmada, or "+
+		"inventory for the clusters that ClusterProfiles describe")
+	flag.StringVar(&o.ClusterNamespace, "cluster-namespace", "", "namespace of the ClusterProfiles that spec.placement names without one; "+
+		"default that of the manager")
+	flag.StringVar(&o.ProviderFile, "clusterprofile-provider-file", "", "file of the programs that give credentials of ClusterProfiles, "+
+		"in JSON")
 	flag.StringVar(&o.KarmadaLease, "karmada-lease", "karmada-system/karmada-controller-manager", "NAMESPACE/NAME of the Lease that shows "+
 		"that Karmada's controllers are alive")
 }

@@ -29,8 +29,8 @@ func (f ForgetCluster) Change(context.Context, client.Client) (Change, error) {
 	isPlaced := func(c v1beta1.PlacedCluster) bool { return c.Name == f.Cluster }
 	switch {
 	case !slices.ContainsFunc(i.Status.Members, isMember):
-		return Change{}, fmt.Errorf("instance %s/%s has no copy in cluster %s that the hub knows of: kubectl kudo placement show lists those that "+
-			"have one", i.Namespace, i.Name, f.Cluster)
+		return Change{}, fmt.Errorf("instance %s/%s has no copy in cluster %s that the hub knows of: kubectl kudo placement show lists those "+
+			"that have one", i.Namespace, i.Name, f.Cluster)
 	case i.DeletionTimestamp == nil && slices.ContainsFunc(i.Spec.Placement.Clusters, isPlaced):
 		return Change{}, fmt.Errorf("instance %s/%s is placed on cluster %s: take the cluster out of spec.placement.clusters first", i.Namespace,
 			i.Name, f.Cluster)

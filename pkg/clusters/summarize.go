@@ -247,7 +247,8 @@ func (s *summary) allReady() bool {
 
 // severity orders states, the worst first.
 var severity = []v1beta1.MemberState{v1beta1.MemberFailed, v1beta1.MemberLost, v1beta1.MemberNotApplied, v1beta1.MemberSilent,
-	v1beta1.MemberNotReady, v1beta1.MemberLeaving, v1beta1.MemberNotScheduled, v1beta1.MemberLagging, v1beta1.MemberProgressing, v1beta1.MemberHeld}
+	v1beta1.MemberNotReady, v1beta1.MemberLeaving, v1beta1.MemberNotScheduled, v1beta1.MemberLagging, v1beta1.MemberProgressing,
+	v1beta1.MemberHeld}
 
 // worst returns the members that are not ready, the worst first.
 func (s *summary) worst() []v1beta1.MemberStatus {

@@ -112,7 +112,8 @@ func addHub(ctx context.Context, mgr manager.Manager, config *rest.Config, o Opt
 		return nil, err
 	}
 	reconciler := &placement.Reconciler{Client: c.consistent, Reader: c.plain, Engine: engine, Clock: o.Clock,
-		Finalizer: o.ClustersEngine == InventoryEngine, Forget: forgetter(engine), Events: recorders(ctx, c.set, mgr.GetScheme())("placement-controller")}
+		Finalizer: o.ClustersEngine == InventoryEngine, Forget: forgetter(engine),
+		Events: recorders(ctx, c.set, mgr.GetScheme())("placement-controller")}
 	if err := reconciler.SetupWithManager(mgr, o.Workers); err != nil {
 		return nil, err
 	}

@@ -81,8 +81,8 @@ failed there stays as it is: kubectl kudo plan retry in the cluster runs the pla
 func newForget(env *command.Env) *cobra.Command {
 	var cluster string
 	cmd := newInstanceCommand(env, "forget NAME", "Give up the copy of an Instance in a cluster that is lost",
-		`Give up the copy of an Instance in a cluster that is to lose it and cannot be reached: the hub does not wait for it any more. What is left
-in the cluster is to be deleted there. A hub that works with Karmada does not need this.
+		`Give up the copy of an Instance in a cluster that is to lose it and cannot be reached: the hub does not wait for it any more. What is
+left in the cluster is to be deleted there. A hub that works with Karmada does not need this.
 
   kubectl kudo placement forget db --cluster m2`, func(ctx context.Context, c client.Client, i *v1beta1.Instance) error {
 			return edit(ctx, env, c, i, act.ForgetCluster{Instance: i, Cluster: cluster})
