@@ -136,7 +136,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	}
 	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
-		return nil, fmt.Errorf("set up the manager: %w", err)
+		return nil, setupError(err, o)
 	}
 	add := addControllers
 	if o.Hub {

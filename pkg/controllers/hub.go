@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -54,6 +55,15 @@ const (
 	// InventoryEngine writes to the clusters of ClusterProfiles itself.
 	InventoryEngine = "inventory"
 )
+
+// setupError says why the manager cannot be set up. A hub that works with Karmada needs the kinds of Karmada.
+func setupError(err error, o Options) error {
+	if o.Hub && o.ClustersEngine == KarmadaEngine && meta.IsNoMatchError(err) {
+		return fmt.Errorf("the API server does not serve the kinds of Karmada: use that of Karmada, or --clusters-engine=%s: %w",
+			InventoryEngine, err)
+	}
+	return fmt.Errorf("set up the manager: %w", err)
+}
 
 // engine is an engine that runs with the manager.
 type engine interface {

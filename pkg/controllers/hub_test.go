@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -218,5 +219,24 @@ func TestReadProviders(t *testing.T) {
 	}
 	if forgetter(karmada.New(karmada.Options{})) != nil {
 		t.Error("the engine of Karmada gives up copies")
+	}
+}
+
+// TestSetupError checks that a hub names what it lacks without Karmada.
+func TestSetupError(t *testing.T) {
+	missing := &meta.NoKindMatchError{GroupKind: karmadaKinds[0].GroupKind()}
+	for _, tc := range []struct {
+		reason string
+		err    error
+		o      Options
+		want   string
+	}{
+		{"Karmada is missing", missing, Options{Hub: true, ClustersEngine: KarmadaEngine}, "does not serve the kinds of Karmada"},
+		{"another kind of hub", missing, Options{Hub: true, ClustersEngine: InventoryEngine}, "set up the manager: "},
+		{"another error", errors.New("wrong"), Options{Hub: true, ClustersEngine: KarmadaEngine}, "set up the manager: wrong"},
+	} {
+		if got := setupError(tc.err, tc.o); !strings.Contains(got.Error(), tc.want) || !errors.Is(got, tc.err) {
+			t.Errorf("%s: %v, want %q", tc.reason, got, tc.want)
+		}
 	}
 }
