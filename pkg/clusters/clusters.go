@@ -23,7 +23,7 @@ type Engine interface { //nolint:interfacebloat // the five are the duties of on
 	Observe(ctx context.Context, instance *v1beta1.Instance) (Observation, error)
 	// Remove takes an Instance from all clusters, and returns the clusters that have a copy left.
 	Remove(ctx context.Context, instance *v1beta1.Instance) (left []string, err error)
-	// Events returns the Instances of which the engine may show something new.
+	// Events returns a channel of names of Instances. The engine sends a name when it may show something new about the Instance.
 	Events() <-chan types.NamespacedName
 	// Access returns how to reach a cluster.
 	Access(ctx context.Context, cluster string) (*rest.Config, error)
@@ -83,7 +83,7 @@ type Member struct {
 	AppliedMessage string
 	// Leaving is set if the cluster is no longer to have a copy, and still has one, or is not known not to.
 	Leaving bool
-	// Suspended says who has suspended the engine's writes to the cluster, or is "".
+	// Suspended is the reason why the engine does not write to the cluster, since a user has suspended it. It is "" if none has.
 	Suspended string
 	// Report is what the cluster's manager has reported, or nil.
 	Report *Report

@@ -13,8 +13,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// randomHistory is a change that goes over clusters of which anything may be reported at any time, and what a reader of C33 to C35 would note
-// of it.
+// randomHistory changes the reports of clusters at random while a change is rolled out, and records what C33 to C35 depend on.
 type randomHistory struct {
 	random   *rand.Rand
 	instance *v1beta1.Instance

@@ -11,7 +11,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// placedInstance returns an Instance with generation 7, of which one cluster is lost and failed.
+// placedInstance returns an Instance with generation 7. One of its clusters is lost, and has failed.
 func placedInstance() *v1beta1.Instance {
 	two := int64(2)
 	at := &metav1.Time{Time: time.Unix(1000, 0)}

@@ -14,7 +14,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// book returns an Instance of a hub in two clusters, of which one is lost.
+// book returns an Instance of a hub in two clusters. One of the clusters is lost.
 func book(version *v1beta1.OperatorVersion) *v1beta1.Instance {
 	i := gen.Instance("book", version, map[string]string{"REPLICAS": "6", "VALUE": "b"})
 	i.UID, i.Generation = "book-uid", 7

@@ -103,7 +103,8 @@ func (e *Engine) Start(ctx context.Context) error {
 // NeedLeaderElection reports that only the leader places Instances.
 func (e *Engine) NeedLeaderElection() bool { return true }
 
-// Events returns the Instances of which the engine may show something new.
+// Events returns a channel of names of Instances.
+// The engine sends a name when it may show something new about the Instance.
 func (e *Engine) Events() <-chan types.NamespacedName { return e.events.out }
 
 // Place records what each cluster shall have, and returns before the clusters have it. The objects that the Instance needs are read from

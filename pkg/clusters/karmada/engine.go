@@ -78,8 +78,8 @@ func New(o Options) *Engine {
 		written: map[types.NamespacedName]versions{}, named: map[types.NamespacedName]types.NamespacedName{}}
 }
 
-// Events returns the Instances of which Karmada may show something new. Several changes of an Instance may be one event. The channel is
-// never closed.
+// Events returns a channel of names of Instances. The engine sends a name when Karmada may show something new about the Instance. One event
+// may stand for several changes. The channel is never closed.
 func (e *Engine) Events() <-chan types.NamespacedName { return e.events }
 
 // Place writes the policies of an Instance. It sends no request while the cache shows them as they should be. An object of the same name

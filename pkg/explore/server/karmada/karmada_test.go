@@ -210,7 +210,7 @@ func TestRefusals(t *testing.T) {
 		case "fail":
 			return explore.Answer{}, false, errors.New("the mast is broken\n" + strings.Repeat("!", 5000))
 		case "panic":
-			panic("man overboard")
+			panic("the layer fails")
 		case "wait":
 			<-ctx.Done()
 			return explore.Answer{}, false, ctx.Err()
@@ -233,7 +233,7 @@ func TestRefusals(t *testing.T) {
 		"Version":        {"or not in this version", strings.ReplaceAll(strings.ReplaceAll(healthy, `"version":"v1"`, `"version":"v2"`), "sea.example.com/v1", "sea.example.com/v2"), 404, "no rule of this hub"},
 		"Rule":           {"no layer has a rule", strings.ReplaceAll(healthy, `"name":"a"`, `"name":"x"`), 404, "no rule answers InterpretHealth of Ship b/x"},
 		"Error":          {"a layer that cannot answer; the message is one line, and bounded", document("InterpretHealth", `{"do":"fail"}`, ""), 500, "ExploreHealthy of Ship b/a is unknown: user: the mast is broken"},
-		"Panic":          {"a layer that panics", document("InterpretHealth", `{"do":"panic"}`, ""), 500, "man overboard"},
+		"Panic":          {"a layer that panics", document("InterpretHealth", `{"do":"panic"}`, ""), 500, "the layer fails"},
 		"Time":           {"a layer that takes too long", document("InterpretHealth", `{"do":"wait"}`, ""), 504, "deadline exceeded"},
 		"Identity":       {"an answer that none may give", document("ReviseReplica", `{"do":"rename"}`, `,"replicas":1`), 500, "identity"},
 		"OtherKind":      {"an object of another kind than the request", strings.Replace(healthy, `"apiVersion":"sea.example.com/v1","kind":"Ship"`, `"apiVersion":"sea.example.com/v1","kind":"Boat"`, 1), 400, "they must be the same"},
