@@ -27,31 +27,6 @@ func NewPlan(env *command.Env) *cobra.Command {
 	return cmd
 }
 
-// newInstanceCommand returns a command that works on one Instance.
-func newInstanceCommand(env *command.Env, use, short string, run func(ctx context.Context, c client.WithWatch,
-	i *v1beta1.Instance) error) *cobra.Command {
-	var name string
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: command.ArgumentsForFlags("instance"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if name == "" {
-				return command.ErrNoInstance
-			}
-			c, _, namespace, err := env.Connect()
-			if err != nil {
-				return err
-			}
-			instance, err := act.FindInstance(cmd.Context(), c, namespace, name)
-			if err != nil {
-				return err
-			}
-			return run(cmd.Context(), c, instance)
-		},
-	}
-	command.AddInstanceFlag(cmd, &name)
-	return cmd
-}
-
 // checkFormat refuses a wrong format of -o before a command waits or reads anything.
 func checkFormat(output *string) func(*cobra.Command, []string) error {
 	return func(*cobra.Command, []string) error { return command.CheckFormat(*output) }
@@ -60,7 +35,7 @@ func checkFormat(output *string) func(*cobra.Command, []string) error {
 func newPlanStatus(env *command.Env) *cobra.Command {
 	var output string
 	watch, w := false, &command.WaitFlags{}
-	cmd := newInstanceCommand(env, "status NAME", "Show the plans of an Instance as a tree, and why they wait or have failed",
+	cmd := command.NewInstanceCommand(env, "status NAME", "Show the plans of an Instance as a tree, and why they wait or have failed",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			var failed error // the tree is shown also after an error
 			if watch {
@@ -99,7 +74,7 @@ func newPlanStatus(env *command.Env) *cobra.Command {
 
 func newPlanWait(env *command.Env) *cobra.Command {
 	limit := command.DefaultWait
-	cmd := newInstanceCommand(env, "wait NAME", "Wait until no plan of an Instance runs any more",
+	cmd := command.NewInstanceCommand(env, "wait NAME", "Wait until no plan of an Instance runs any more",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			if err := env.WaitForInstance(ctx, c, i, time.Duration(limit), command.UntilEnded(i)); err != nil {
 				return err
@@ -115,7 +90,7 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 	var plan string
 	var previews previewFlags
 	w := &command.WaitFlags{}
-	cmd := newInstanceCommand(env, "trigger NAME PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch,
+	cmd := command.NewInstanceCommand(env, "trigger NAME PLAN", "Start a plan", func(ctx context.Context, c client.WithWatch,
 		i *v1beta1.Instance) error {
 		trigger := act.Trigger{Instance: i, Plan: plan}
 		change, err := trigger.Change(ctx, c)
@@ -142,7 +117,7 @@ func newPlanTrigger(env *command.Env) *cobra.Command {
 
 func newPlanCancel(env *command.Env) *cobra.Command {
 	var previews previewFlags
-	cmd := newInstanceCommand(env, "cancel NAME", "End the plan that runs; of a failed cleanup, give it up",
+	cmd := command.NewInstanceCommand(env, "cancel NAME", "End the plan that runs; of a failed cleanup, give it up",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			cancel := act.Cancel{Instance: i}
 			change, err := cancel.Change(ctx, c)
@@ -166,7 +141,7 @@ func newPlanCancel(env *command.Env) *cobra.Command {
 func newPlanRetry(env *command.Env) *cobra.Command {
 	w := &command.WaitFlags{}
 	var previews previewFlags
-	cmd := newInstanceCommand(env, "retry NAME", "Run the plan that failed last again",
+	cmd := command.NewInstanceCommand(env, "retry NAME", "Run the plan that failed last again",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			retry := act.Retry{Instance: i}
 			change, err := retry.Change(ctx, c)
@@ -201,7 +176,7 @@ func newPlanRetry(env *command.Env) *cobra.Command {
 func newPlanHistory(env *command.Env) *cobra.Command {
 	var output string
 	all := false
-	cmd := newInstanceCommand(env, "history NAME", "List the last runs of an Instance's plans",
+	cmd := command.NewInstanceCommand(env, "history NAME", "List the last runs of an Instance's plans",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			return printHistory(ctx, env, c, i, output, all)
 		})

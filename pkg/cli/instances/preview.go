@@ -126,7 +126,7 @@ func newPlanPreview(env *command.Env) *cobra.Command {
 	var plan, output string
 	var failOn failOnFlag
 	var timeout previewTimeout
-	cmd := newInstanceCommand(env, "preview NAME [PLAN]", "Show what a plan of an Instance would do",
+	cmd := command.NewInstanceCommand(env, "preview NAME [PLAN]", "Show what a plan of an Instance would do",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			verb, change := "reconcile", func(*v1beta1.Instance) {}
 			if plan != "" {

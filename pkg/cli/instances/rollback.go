@@ -14,7 +14,7 @@ import (
 // NewRollback returns the command rollback.
 func NewRollback(env *command.Env) *cobra.Command {
 	w, o, previews := &command.WaitFlags{}, act.Rollback{}, previewFlags{}
-	cmd := newInstanceCommand(env, "rollback NAME", "Set an Instance back to what an earlier run was started with",
+	cmd := command.NewInstanceCommand(env, "rollback NAME", "Set an Instance back to what an earlier run was started with",
 		func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			o.Instance = i
 			change, err := o.Change(ctx, c)

@@ -20,28 +20,11 @@ func New(env *command.Env) *cobra.Command {
 	return cmd
 }
 
-// newInstanceCommand returns a command about one Instance.
-func newInstanceCommand(env *command.Env, use, short, long string,
-	run func(ctx context.Context, c client.Client, i *v1beta1.Instance) error) *cobra.Command {
-	var name string
-	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: command.ArgumentsForFlags("instance"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if name == "" {
-				return command.ErrNoInstance
-			}
-			c, _, namespace, err := env.Connect()
-			if err != nil {
-				return err
-			}
-			instance, err := act.FindInstance(cmd.Context(), c, namespace, name)
-			if err != nil {
-				return err
-			}
-			return run(cmd.Context(), c, instance)
-		},
-	}
-	command.AddInstanceFlag(cmd, &name)
+// newCommand returns a command about one Instance, with a long text of help.
+func newCommand(env *command.Env, use, short, long string, run func(ctx context.Context, c client.WithWatch,
+	i *v1beta1.Instance) error) *cobra.Command {
+	cmd := command.NewInstanceCommand(env, use, short, run)
+	cmd.Long = long
 	return cmd
 }
 
@@ -59,32 +42,32 @@ func edit(ctx context.Context, env *command.Env, c client.Client, i *v1beta1.Ins
 }
 
 func newPause(env *command.Env) *cobra.Command {
-	return newInstanceCommand(env, "pause NAME", "Hold the next wave of a change",
+	return newCommand(env, "pause NAME", "Hold the next wave of a change",
 		`Hold the next wave of a change. Clusters that have the change go on with it. As a change of spec,
 it starts the rollout anew at the first wave, where the clusters have nothing left to do.
 
-  kubectl kudo placement pause db`, func(ctx context.Context, c client.Client, i *v1beta1.Instance) error {
+  kubectl kudo placement pause db`, func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			return edit(ctx, env, c, i, act.PauseRollout{Instance: i})
 		})
 }
 
 func newResume(env *command.Env) *cobra.Command {
-	return newInstanceCommand(env, "resume NAME", "Go on with a change that is stopped or paused",
+	return newCommand(env, "resume NAME", "Go on with a change that is stopped or paused",
 		`Go on with a change that is stopped or paused. After a stop, the clusters that have failed so far do not count any more; what has
 failed there stays as it is: kubectl kudo plan retry in the cluster runs the plan again.
 
-  kubectl kudo placement resume db`, func(ctx context.Context, c client.Client, i *v1beta1.Instance) error {
+  kubectl kudo placement resume db`, func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			return edit(ctx, env, c, i, act.ResumeRollout{Instance: i})
 		})
 }
 
 func newForget(env *command.Env) *cobra.Command {
 	var cluster string
-	cmd := newInstanceCommand(env, "forget NAME", "Give up the copy of an Instance in a cluster that is lost",
+	cmd := newCommand(env, "forget NAME", "Give up the copy of an Instance in a cluster that is lost",
 		`Give up the copy of an Instance in a cluster that is to lose it and cannot be reached: the hub does not wait for it any more. What is
 left in the cluster is to be deleted there. A hub that works with Karmada does not need this.
 
-  kubectl kudo placement forget db --cluster m2`, func(ctx context.Context, c client.Client, i *v1beta1.Instance) error {
+  kubectl kudo placement forget db --cluster m2`, func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			return edit(ctx, env, c, i, act.ForgetCluster{Instance: i, Cluster: cluster})
 		})
 	cmd.Flags().StringVar(&cluster, "cluster", "", "cluster to give up")
@@ -98,11 +81,11 @@ left in the cluster is to be deleted there. A hub that works with Karmada does n
 }
 
 func newFree(env *command.Env) *cobra.Command {
-	return newInstanceCommand(env, "free NAME", "Let an Instance run by itself that a hub has left in a cluster",
+	return newCommand(env, "free NAME", "Let an Instance run by itself that a hub has left in a cluster",
 		`Let an Instance run by itself that a hub has left in a cluster: it takes spec.placement out, and starts no plan. The hub leaves it
 when the Instance is deleted there and spec.placement.onDelete is Orphan. Run the command in the cluster, not on the hub.
 
-  kubectl kudo placement free db --context m1`, func(ctx context.Context, c client.Client, i *v1beta1.Instance) error {
+  kubectl kudo placement free db --context m1`, func(ctx context.Context, c client.WithWatch, i *v1beta1.Instance) error {
 			free := act.FreePlacement{Instance: i}
 			unreleased := free.HasUnreleased()
 			if err := edit(ctx, env, c, i, free); err != nil {
@@ -118,11 +101,11 @@ when the Instance is deleted there and spec.placement.onDelete is Orphan. Run th
 
 func newShow(env *command.Env) *cobra.Command {
 	var output string
-	cmd := newInstanceCommand(env, "show NAME", "Show the clusters of an Instance, and how far a change has come",
+	cmd := newCommand(env, "show NAME", "Show the clusters of an Instance, and how far a change has come",
 		`Show the clusters of an Instance, and how far a change has come.
 
   kubectl kudo placement show db
-  kubectl kudo placement show db -o json`, func(_ context.Context, _ client.Client, i *v1beta1.Instance) error {
+  kubectl kudo placement show db -o json`, func(_ context.Context, _ client.WithWatch, i *v1beta1.Instance) error {
 			return show(env, i, output)
 		})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "yaml, json or wide, which adds weights, waves and values of each cluster")

@@ -1,0 +1,36 @@
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
+)
+
+// NewInstanceCommand returns a command that works on one Instance.
+func NewInstanceCommand(env *Env, use, short string, run func(ctx context.Context, c client.WithWatch,
+	i *v1beta1.Instance) error) *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: ArgumentsForFlags("instance"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if name == "" {
+				return ErrNoInstance
+			}
+			c, _, namespace, err := env.Connect()
+			if err != nil {
+				return err
+			}
+			instance, err := act.FindInstance(cmd.Context(), c, namespace, name)
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), c, instance)
+		},
+	}
+	AddInstanceFlag(cmd, &name)
+	return cmd
+}
