@@ -1,26 +1,20 @@
 package hub
 
 import (
-	"context"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
 )
 
 // checkInventory checks C3 and C43: on a hub that writes to the clusters of an inventory itself, the same holds as with Karmada.
@@ -31,15 +25,7 @@ func checkInventory(t *testing.T, karmada *planes) {
 	c, err := e.Connect()
 	env.Must(t, err)
 	p := &planes{hub: plane{e, c}, members: karmada.members}
-	files, err := filepath.Glob(filepath.Join(corpus.Require(t), "karmada-crds", "multicluster", "*.yaml"))
-	env.Must(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		env.Must(t, err)
-		obj := &unstructured.Unstructured{}
-		env.Must(t, yaml.Unmarshal(text, &obj.Object))
-		env.Must(t, c.Create(t.Context(), obj))
-	}
+	c.DefineFiles(t, corpus.Karmada(t), "multicluster/*.yaml")
 	p.manager = newHubManager(t, p.hub, "--set", "clustersEngine=inventory")
 	p.manager.args = []string{"--clusters-engine=inventory"}
 	lines := &lines{all: map[string]*line{}}
@@ -65,24 +51,9 @@ func register(t *testing.T, hub plane, name string, member plane, address string
 	t.Helper()
 	config := rest.CopyConfig(member.Config)
 	env.Must(t, rest.LoadTLSFiles(config))
-	encode := base64.StdEncoding.EncodeToString
-	kubeconfig := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: '%s'}}]\nusers: [{name: u, user: "+
-		"{client-certificate-data: %s, client-key-data: %s}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n", address,
-		encode(config.CertData), encode(config.KeyData))
-	secret := &corev1.Secret{StringData: map[string]string{"kubeconfig": kubeconfig}}
-	secret.Namespace, secret.Name = "kudo-system", name
-	env.Must(t, hub.Create(t.Context(), secret))
-	profile := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile",
-		"spec": map[string]any{"clusterManager": map[string]any{"name": "test"}}}}
-	profile.SetNamespace("kudo-system")
-	profile.SetName(name)
-	wait(t, "the hub serves ClusterProfiles", func() error { return hub.Create(context.Background(), profile) })
-	text, err := yaml.Marshal(map[string]any{"accessProviders": []any{map[string]any{"name": "kudo-secret", "cluster": map[string]any{
-		"server": address, "certificate-authority-data": config.CAData, "extensions": []any{map[string]any{
-			"name": "client.authentication.k8s.io/exec", "extension": map[string]any{"secretName": name}}}}}}})
-	env.Must(t, err)
-	status := map[string]any{}
-	env.Must(t, yaml.Unmarshal(text, &status))
+	env.Must(t, hub.Create(t.Context(), gen.KubeconfigSecret("kudo-system", name, address, config)))
+	profile, status := gen.ClusterProfile("kudo-system", name, address, config.CAData)
+	env.Must(t, hub.Create(t.Context(), profile))
 	profile.Object["status"] = status
 	env.Must(t, hub.Status().Update(t.Context(), profile))
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,12 +14,10 @@ import (
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
@@ -55,7 +52,7 @@ type faulter interface {
 func startPlanes(t *testing.T) *planes {
 	t.Helper()
 	ctrllog.SetLogger(zap.New())
-	root := filepath.Join(corpus.Require(t), "karmada-crds")
+	definitions := corpus.Karmada(t)
 	p := &planes{members: map[string]plane{}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -88,66 +85,13 @@ func startPlanes(t *testing.T) *planes {
 	if t.Failed() {
 		t.FailNow()
 	}
-	installDefinitions(t, p.hub, root)
+	p.hub.Define(t, []byte(corpus.KarmadaCluster))
+	p.hub.DefineFiles(t, definitions, "policy/*.yaml", "work/*.yaml", "config/*.yaml")
 	p.manager = newHubManager(t, p.hub)
 	p.player = startPlayer(t, p)
 	p.faults = p.player
 	p.manager.start(t)
 	return p
-}
-
-// clusterDefinition defines Cluster, which Karmada serves by an aggregated API server.
-const clusterDefinition = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: clusters.cluster.karmada.io}
-spec:
-  group: cluster.karmada.io
-  names: {kind: Cluster, plural: clusters, singular: cluster, listKind: ClusterList}
-  scope: Cluster
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`
-
-// installDefinitions installs the definitions of Karmada that the hub needs, and one of Cluster.
-func installDefinitions(t *testing.T, hub plane, root string) {
-	t.Helper()
-	texts := [][]byte{[]byte(clusterDefinition)}
-	for _, group := range []string{"policy", "work", "config"} {
-		files, err := filepath.Glob(filepath.Join(root, group, "*.yaml"))
-		env.Must(t, err)
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			env.Must(t, err)
-			texts = append(texts, text)
-		}
-	}
-	for _, text := range texts {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		env.Must(t, yaml.Unmarshal(text, crd))
-		if crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
-			crd.Spec.Conversion = nil // the test uses one version of each kind
-		}
-		obj := &unstructured.Unstructured{}
-		env.Must(t, yaml.Unmarshal(text, &obj.Object))
-		unstructured.RemoveNestedField(obj.Object, "spec", "conversion")
-		env.Must(t, hub.Create(t.Context(), obj))
-	}
-	for _, kind := range []string{"PropagationPolicy", "OverridePolicy", "ResourceBinding", "Cluster"} {
-		env.Within(t, 30*time.Second, "the hub serves "+kind, func() string {
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(kinds[kind])
-			list.SetKind(kind + "List")
-			if err := hub.List(context.Background(), list); err != nil {
-				return err.Error()
-			}
-			return ""
-		})
-	}
 }
 
 // hubManager is the manager of the hub, a process with the rights that init --hub gives.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/clusters/karmada"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/library"
 	"kudo.dev/kudo/pkg/explore/lua"
@@ -27,12 +28,8 @@ import (
 )
 
 var kinds = map[string]schema.GroupVersionKind{
-	"PropagationPolicy": {Group: "policy.karmada.io", Version: "v1alpha1", Kind: "PropagationPolicy"},
-	"OverridePolicy":    {Group: "policy.karmada.io", Version: "v1alpha1", Kind: "OverridePolicy"},
-	"ResourceBinding":   {Group: "work.karmada.io", Version: "v1alpha2", Kind: "ResourceBinding"},
-	"Cluster":           {Group: "cluster.karmada.io", Version: "v1alpha1", Kind: "Cluster"},
-	"Lease":             {Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
-	"Instance":          v1beta1.GroupVersion.WithKind("Instance"),
+	"PropagationPolicy": karmada.PolicyKind, "OverridePolicy": karmada.OverrideKind, "ResourceBinding": karmada.BindingKind,
+	"Cluster": karmada.ClusterKind, "Lease": karmada.LeaseKind, "Instance": v1beta1.GroupVersion.WithKind("Instance"),
 }
 
 // player does what the controllers of Karmada do with placed Instances, as its documents say: it binds them to clusters, divides them, applies

@@ -4,14 +4,11 @@ package inventory
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,11 +19,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/manifests"
@@ -56,9 +51,9 @@ func start(t *testing.T, members ...string) *planes {
 	if os.Getenv("KUDO_TEST_KUBECONFIG") != "" {
 		t.Skip("needs control planes of its own, and KUDO_TEST_KUBECONFIG names a cluster that others may use")
 	}
-	definitions := filepath.Join(corpus.Require(t), "karmada-crds", "multicluster")
+	definitions := corpus.Karmada(t)
 	p := &planes{hub: startPlane(t), members: map[string]*env.Cluster{}, network: newNetwork(), told: map[types.NamespacedName]int{}}
-	define(t, p.hub, os.DirFS(definitions), "*.yaml")
+	p.hub.DefineFiles(t, definitions, "multicluster/*.yaml")
 	for _, name := range []string{fleet, managers, ns} {
 		env.Must(t, p.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
@@ -106,67 +101,22 @@ func startPlane(t *testing.T) *env.Cluster {
 	t.Cleanup(plane.Stop)
 	c, err := plane.Connect()
 	env.Must(t, err)
-	define(t, c, manifests.Files, "crds/kudo.dev_*.yaml")
+	c.DefineFiles(t, manifests.Files, "crds/kudo.dev_*.yaml")
 	return c
-}
-
-// define creates definitions, and waits until they are served.
-func define(t *testing.T, c *env.Cluster, files fs.FS, pattern string) {
-	t.Helper()
-	names, err := fs.Glob(files, pattern)
-	env.Must(t, err)
-	for _, name := range names {
-		data, err := fs.ReadFile(files, name)
-		env.Must(t, err)
-		crd := &unstructured.Unstructured{}
-		env.Must(t, yaml.Unmarshal(data, &crd.Object))
-		env.Must(t, c.Create(t.Context(), crd))
-		env.Eventually(t, crd.GetName()+" is served", func() string {
-			env.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
-			conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-			for _, condition := range conditions {
-				if m := condition.(map[string]any); m["type"] == "Established" && m["status"] == "True" {
-					return ""
-				}
-			}
-			return fmt.Sprint(conditions)
-		})
-	}
 }
 
 // register creates the ClusterProfile of a member, and the Secret with its credentials: a kubeconfig, or a token.
 func (p *planes) register(t *testing.T, name string, kubeconfig bool) {
 	t.Helper()
 	config := p.members[name].Config
-	data := map[string]string{"server": config.Host}
-	if kubeconfig {
-		env.Must(t, rest.LoadTLSFiles(config))
-		encode := base64.StdEncoding.EncodeToString
-		data = map[string]string{"kubeconfig": fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: '%s'}}]\n"+
-			"users: [{name: u, user: {client-certificate-data: %s, client-key-data: %s}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n",
-			config.Host, encode(config.CertData), encode(config.KeyData))}
-	} else {
-		data["token"] = p.account(t, p.members[name])
+	env.Must(t, rest.LoadTLSFiles(config))
+	secret := gen.KubeconfigSecret(managers, name, config.Host, config)
+	if !kubeconfig {
+		secret.StringData = map[string]string{"server": config.Host, "token": p.account(t, p.members[name])}
 	}
-	env.Must(t, p.hub.Create(t.Context(), &corev1.Secret{ObjectMeta: gen.Meta(managers, name), StringData: data}))
-	profile := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "test"}}}}
-	profile.SetGroupVersionKind(inventory.ProfileKind)
-	profile.SetNamespace(fleet)
-	profile.SetName(name)
+	env.Must(t, p.hub.Create(t.Context(), secret))
+	profile, status := gen.ClusterProfile(fleet, name, config.Host, config.CAData)
 	env.Must(t, p.hub.Create(t.Context(), profile))
-	ca := config.CAData
-	if len(ca) == 0 {
-		var err error
-		ca, err = os.ReadFile(config.CAFile)
-		env.Must(t, err)
-	}
-	cluster := map[string]any{"server": config.Host, "certificate-authority-data": ca, "extensions": []any{
-		map[string]any{"name": "client.authentication.k8s.io/exec", "extension": map[string]any{"secretName": name}},
-	}}
-	text, err := yaml.Marshal(map[string]any{"accessProviders": []any{map[string]any{"name": inventory.SecretProvider, "cluster": cluster}}})
-	env.Must(t, err)
-	status := map[string]any{}
-	env.Must(t, yaml.Unmarshal(text, &status))
 	profile.Object["status"] = status
 	env.Must(t, p.hub.Status().Update(t.Context(), profile))
 }

@@ -4,8 +4,6 @@ package karmada
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +16,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/manifests"
@@ -28,31 +25,6 @@ import (
 	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
 )
-
-var (
-	policyKind   = schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "PropagationPolicy"}
-	overrideKind = schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "OverridePolicy"}
-	bindingKind  = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha2", Kind: "ResourceBinding"}
-	clusterKind  = schema.GroupVersionKind{Group: "cluster.karmada.io", Version: "v1alpha1", Kind: "Cluster"}
-	leaseKind    = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
-)
-
-// clusterDefinition stands for Karmada's aggregated API of Clusters, which has no CustomResourceDefinition.
-const clusterDefinition = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: clusters.cluster.karmada.io, annotations: {api-approved.kubernetes.io: unapproved}}
-spec:
-  group: cluster.karmada.io
-  names: {kind: Cluster, plural: clusters, singular: cluster, listKind: ClusterList}
-  scope: Cluster
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`
 
 // hub is an API server with Karmada's definitions and an engine.
 type hub struct {
@@ -65,45 +37,22 @@ type hub struct {
 
 // TestHub checks C6, C12, C19, C30, C44 on a real API server, whose definitions are those of Karmada.
 func TestHub(t *testing.T) {
-	folder := filepath.Join(corpus.Require(t), "karmada-crds")
+	definitions := corpus.Karmada(t)
 	plane, err := env.StartBare("--profile", "api")
 	env.Must(t, err)
 	t.Cleanup(plane.Stop)
 	c, err := plane.Connect()
 	env.Must(t, err)
 	h := &hub{Cluster: c, clock: clocktesting.NewFakeClock(time.Now()), strict: client.WithFieldValidation(c, client.FieldValidation("Strict"))}
-	h.define(t, folder)
+	h.DefineFiles(t, manifests.Files, "crds/kudo.dev_instances.yaml")
+	h.Define(t, []byte(corpus.KarmadaCluster))
+	h.DefineFiles(t, definitions, "policy/*.yaml", "work/*.yaml")
 	h.start(t)
 	t.Run("documents", h.checkDocuments)
 	t.Run("place", h.checkPlace)
 	t.Run("foreign", h.checkForeign)
 	t.Run("observe", h.checkObserve)
 	t.Run("events", h.checkEvents)
-}
-
-// define installs the definitions of Karmada and of Instances.
-func (h *hub) define(t *testing.T, folder string) {
-	t.Helper()
-	instances, err := manifests.Files.ReadFile("crds/kudo.dev_instances.yaml")
-	env.Must(t, err)
-	texts := [][]byte{instances, []byte(clusterDefinition)}
-	for _, name := range []string{"policy/policy.karmada.io_propagationpolicies", "policy/policy.karmada.io_overridepolicies", "work/work.karmada.io_resourcebindings"} {
-		text, err := os.ReadFile(filepath.Join(folder, name+".yaml"))
-		env.Must(t, err)
-		texts = append(texts, text)
-	}
-	for _, text := range texts {
-		definition := &unstructured.Unstructured{}
-		env.Must(t, yaml.Unmarshal(text, &definition.Object))
-		env.Must(t, h.Create(t.Context(), definition))
-	}
-	for _, kind := range []schema.GroupVersionKind{policyKind, overrideKind, bindingKind, clusterKind, v1beta1.GroupVersion.WithKind("Instance")} {
-		apitest.Eventually(t, kind.Kind+" is served", func() bool {
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-			return h.List(t.Context(), list) == nil
-		})
-	}
 }
 
 // start runs the engine until the test ends.
@@ -211,8 +160,8 @@ func (h *hub) checkPlace(t *testing.T) {
 	}
 	version := func() [2]string {
 		t.Helper()
-		return [2]string{h.get(t, policyKind, instance.Namespace, "kudo-book").GetResourceVersion(),
-			h.get(t, overrideKind, instance.Namespace, "kudo-book").GetResourceVersion()}
+		return [2]string{h.get(t, karmada.PolicyKind, instance.Namespace, "kudo-book").GetResourceVersion(),
+			h.get(t, karmada.OverrideKind, instance.Namespace, "kudo-book").GetResourceVersion()}
 	}
 	place(placed(instance, "m1"))
 	first := version()
@@ -235,7 +184,7 @@ func (h *hub) checkPlace(t *testing.T) {
 	}
 	instance.Spec.Placement.Divide = ""
 	place(placed(instance))
-	policy, override := h.get(t, policyKind, instance.Namespace, "kudo-book"), h.get(t, overrideKind, instance.Namespace, "kudo-book")
+	policy, override := h.get(t, karmada.PolicyKind, instance.Namespace, "kudo-book"), h.get(t, karmada.OverrideKind, instance.Namespace, "kudo-book")
 	if _, found, _ := unstructured.NestedMap(policy.Object, "spec", "placement", "replicaScheduling"); found {
 		t.Error("the policy divides after spec.placement.divide was taken out")
 	}
@@ -252,7 +201,7 @@ func (h *hub) checkPlace(t *testing.T) {
 	env.Must(t, h.Update(t.Context(), policy, client.FieldOwner("ann")))
 	apitest.Eventually(t, "the change is undone", func() bool {
 		place(placed(instance))
-		policy = h.get(t, policyKind, instance.Namespace, "kudo-book")
+		policy = h.get(t, karmada.PolicyKind, instance.Namespace, "kudo-book")
 		kept, _, _ := unstructured.NestedBool(policy.Object, "spec", "preserveResourcesOnDeletion")
 		return !kept
 	})
@@ -269,15 +218,15 @@ func (h *hub) checkPlace(t *testing.T) {
 
 // checkForeign checks that a policy of others is not touched, and that nothing else is written then.
 func (h *hub) checkForeign(t *testing.T) {
-	for _, kind := range []schema.GroupVersionKind{policyKind, overrideKind} {
+	for _, kind := range []schema.GroupVersionKind{karmada.PolicyKind, karmada.OverrideKind} {
 		t.Run(kind.Kind, func(t *testing.T) {
 			instance := h.instance(t, "book")
 			former := instance.DeepCopy()
 			former.UID = "of-before"
 			policy, override := karmada.Compile(placed(former))
-			theirs, other := policy, overrideKind
-			if kind == overrideKind {
-				theirs, other = override, policyKind
+			theirs, other := policy, karmada.OverrideKind
+			if kind == karmada.OverrideKind {
+				theirs, other = override, karmada.PolicyKind
 			}
 			env.Must(t, h.Create(t.Context(), theirs))
 			version := theirs.GetResourceVersion()

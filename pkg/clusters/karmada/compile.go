@@ -21,7 +21,7 @@ func Compile(placed clusters.Placed) (policy, override *unstructured.Unstructure
 	}
 	instance := placed.Instance
 	orphan := instance.Spec.Placement != nil && instance.Spec.Placement.OnDelete == v1beta1.OrphanPlaced
-	policy = document(policyKind, instance, map[string]any{
+	policy = document(PolicyKind, instance, map[string]any{
 		"resourceSelectors":           selectors(instance),
 		"propagateDeps":               true,
 		"conflictResolution":          "Abort",
@@ -29,7 +29,7 @@ func Compile(placed clusters.Placed) (policy, override *unstructured.Unstructure
 		"preserveResourcesOnDeletion": orphan,
 		"placement":                   placementOf(instance, placed.Clusters),
 	})
-	override = document(overrideKind, instance, map[string]any{
+	override = document(OverrideKind, instance, map[string]any{
 		"resourceSelectors": selectors(instance),
 		"overrideRules":     append(releases(placed.Clusters), parameters(placed.Clusters)...),
 	})

@@ -116,11 +116,11 @@ func (e *Engine) Place(ctx context.Context, placed clusters.Placed) error {
 func (e *Engine) Observe(ctx context.Context, instance *v1beta1.Instance) (clusters.Observation, error) {
 	key := keyOf(instance)
 	policyKey := types.NamespacedName{Namespace: instance.Namespace, Name: PolicyName(instance.Name)}
-	policy, err := e.read(ctx, policyKind, policyKey)
+	policy, err := e.read(ctx, PolicyKind, policyKey)
 	if err != nil {
 		return clusters.Observation{}, err
 	}
-	binding, err := e.read(ctx, bindingKind, types.NamespacedName{Namespace: instance.Namespace, Name: BindingName(instance.Name)})
+	binding, err := e.read(ctx, BindingKind, types.NamespacedName{Namespace: instance.Namespace, Name: BindingName(instance.Name)})
 	if err != nil {
 		return clusters.Observation{}, err
 	}
@@ -130,7 +130,7 @@ func (e *Engine) Observe(ctx context.Context, instance *v1beta1.Instance) (clust
 	view := View{Instance: instance, Policy: policy, Binding: binding, Silent: e.liveness.silent()}
 	view.Outdated = known && !last.policy.isShownBy(policy)
 	for _, name := range namesOf(instance, view.binding()) {
-		cluster, err := e.read(ctx, clusterKind, types.NamespacedName{Name: name})
+		cluster, err := e.read(ctx, ClusterKind, types.NamespacedName{Name: name})
 		if err != nil {
 			return clusters.Observation{}, err
 		}
@@ -146,7 +146,7 @@ func (e *Engine) Observe(ctx context.Context, instance *v1beta1.Instance) (clust
 // before the last of its Works: an empty result does not say that the clusters are empty.
 func (e *Engine) Remove(ctx context.Context, instance *v1beta1.Instance) (left []string, err error) {
 	e.forget(keyOf(instance), "")
-	binding, err := e.read(ctx, bindingKind, types.NamespacedName{Namespace: instance.Namespace, Name: BindingName(instance.Name)})
+	binding, err := e.read(ctx, BindingKind, types.NamespacedName{Namespace: instance.Namespace, Name: BindingName(instance.Name)})
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func Access(hub *rest.Config, cluster string) (*rest.Config, error) {
 		return nil, fmt.Errorf("reach cluster %s: read the address of the hub: %w", cluster, err)
 	}
 	out := rest.CopyConfig(hub)
-	out.Host = strings.TrimSuffix(base.String(), "/") + "/apis/" + clusterKind.GroupVersion().String() + "/clusters/" + cluster + "/proxy"
+	out.Host = strings.TrimSuffix(base.String(), "/") + "/apis/" + ClusterKind.GroupVersion().String() + "/clusters/" + cluster + "/proxy"
 	return out, nil
 }
 

@@ -42,7 +42,7 @@ func TestAccess(t *testing.T) {
 }
 
 func lease(renewed time.Time) *unstructured.Unstructured {
-	out := ofKind(leaseKind)
+	out := ofKind(LeaseKind)
 	out.SetNamespace(DefaultLease.Namespace)
 	out.SetName(DefaultLease.Name)
 	set(out, renewed.UTC().Format(metav1.RFC3339Micro), "spec", "renewTime")

@@ -19,7 +19,7 @@ func condition(kind, status, reason, message string) map[string]any {
 
 // cluster returns a Cluster with a condition Ready.
 func cluster(name, status, reason, message string) *unstructured.Unstructured {
-	out := ofKind(clusterKind)
+	out := ofKind(ClusterKind)
 	out.SetName(name)
 	out.Object["status"] = map[string]any{"conditions": []any{condition("CompleteAPIEnablements", "True", "", ""), condition("Ready", status, reason, message)}}
 	return out
@@ -46,7 +46,7 @@ func scheduled() View {
 	instance.Spec.Placement.Clusters[0].Weight = 2
 	policy, _ := Compile(placed(instance))
 	policy.SetLabels(map[string]string{permanentIDLabel: "p-1"})
-	binding := ofKind(bindingKind)
+	binding := ofKind(BindingKind)
 	binding.SetNamespace("shop")
 	binding.SetName("book-instance")
 	binding.SetGeneration(5)

@@ -28,11 +28,11 @@ func CachedObjects(lease types.NamespacedName) map[client.Object]cache.ByObject 
 		lease = DefaultLease
 	}
 	return map[client.Object]cache.ByObject{
-		ofKind(leaseKind): {Namespaces: map[string]cache.Config{
+		ofKind(LeaseKind): {Namespaces: map[string]cache.Config{
 			lease.Namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, lease.Name)},
 		}},
-		ofKind(bindingKind): {Transform: trimBinding},
-		ofKind(clusterKind): {Transform: trimCluster},
+		ofKind(BindingKind): {Transform: trimBinding},
+		ofKind(ClusterKind): {Transform: trimCluster},
 	}
 }
 
@@ -139,11 +139,11 @@ func (e *Engine) handlers(ctx context.Context) map[schema.GroupVersionKind]tools
 		e.forget(e.ownerOf(o), o.GetUID())
 	}}
 	return map[schema.GroupVersionKind]toolscache.ResourceEventHandler{
-		policyKind:   policy,
-		overrideKind: policy,
-		bindingKind:  handler{changed: binding, deleted: binding},
-		clusterKind:  handler{changed: cluster, deleted: cluster, equal: isEquallyReady},
-		leaseKind: handler{changed: lease, deleted: func(o *unstructured.Unstructured) {
+		PolicyKind:   policy,
+		OverrideKind: policy,
+		BindingKind:  handler{changed: binding, deleted: binding},
+		ClusterKind:  handler{changed: cluster, deleted: cluster, equal: isEquallyReady},
+		LeaseKind: handler{changed: lease, deleted: func(o *unstructured.Unstructured) {
 			if client.ObjectKeyFromObject(o) == e.liveness.lease {
 				e.liveness.lose()
 				e.judge(ctx)
@@ -177,7 +177,7 @@ func (e *Engine) ownerOf(policy *unstructured.Unstructured) types.NamespacedName
 // enqueuePlaced enqueues the Instances that are placed on a cluster, or on any if the name is "".
 func (e *Engine) enqueuePlaced(ctx context.Context, cluster string) {
 	policies := &unstructured.UnstructuredList{}
-	policies.SetGroupVersionKind(policyKind.GroupVersion().WithKind(policyKind.Kind + "List"))
+	policies.SetGroupVersionKind(PolicyKind.GroupVersion().WithKind(PolicyKind.Kind + "List"))
 	// The cache is local: an error says that it is being stopped.
 	if err := e.cache.List(ctx, policies, client.HasLabels{v1beta1.InstanceLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		return

@@ -94,7 +94,7 @@ func (e *Engine) note(instance types.NamespacedName, kind string, v version) {
 
 // of returns the version of a kind of policies.
 func (v *versions) of(kind string) *version {
-	if kind == overrideKind.Kind {
+	if kind == OverrideKind.Kind {
 		return &v.override
 	}
 	return &v.policy
