@@ -55,6 +55,14 @@ func (t Trigger) Preview(ctx context.Context, p *Previewer, change Change) (*pre
 // Command implements Action.
 func (t Trigger) Command() string { return commandOf("plan trigger", t.Instance, "--name", t.Plan) }
 
+// checkRuns returns an error if the plans of the Instance run elsewhere, where each cluster has runs of its own.
+func checkRuns(i *v1beta1.Instance) error {
+	if !i.IsTemplate() {
+		return nil
+	}
+	return fmt.Errorf("instance %s/%s is placed on clusters, and each has runs of its own: name one of them by --cluster", i.Namespace, i.Name)
+}
+
 // Retry runs the plan of an Instance that has failed last again.
 type Retry struct {
 	Instance *v1beta1.Instance
@@ -62,6 +70,9 @@ type Retry struct {
 
 // Plan returns the plan that has failed last. It is an error if the last plan has not failed.
 func (r Retry) Plan() (string, error) {
+	if err := checkRuns(r.Instance); err != nil {
+		return "", err
+	}
 	name, run := plans.LatestRun(r.Instance.Status.PlanStatus)
 	if run.Status != v1beta1.FatalError {
 		return "", fmt.Errorf("the last plan of instance %s/%s has not failed: use kubectl kudo plan trigger to run one", r.Instance.Namespace,
@@ -100,6 +111,9 @@ type Cancel struct {
 
 // Plan returns the plan that is cancelled. It is an error if none runs.
 func (c Cancel) Plan() (string, error) {
+	if err := checkRuns(c.Instance); err != nil {
+		return "", err
+	}
 	name := plans.Running(c.Instance.Status.PlanStatus)
 	if name == "" && c.Instance.DeletionTimestamp != nil {
 		name = v1beta1.CleanupPlan

@@ -29,7 +29,7 @@ import (
 
 var kinds = map[string]schema.GroupVersionKind{
 	"PropagationPolicy": karmada.PolicyKind, "OverridePolicy": karmada.OverrideKind, "ResourceBinding": karmada.BindingKind,
-	"Cluster": karmada.ClusterKind, "Lease": karmada.LeaseKind, "Instance": v1beta1.GroupVersion.WithKind("Instance"),
+	"Cluster": karmada.ClusterKind, "Work": karmada.WorkKind, "Lease": karmada.LeaseKind, "Instance": v1beta1.GroupVersion.WithKind("Instance"),
 }
 
 // player does what the controllers of Karmada do with placed Instances, as its documents say: it binds them to clusters, divides them, applies
@@ -48,7 +48,9 @@ type player struct {
 	// overrides are those of the round before, and reports the last of each copy.
 	overrides map[string][]any
 	reports   map[string]map[string]any
-	problems  []string
+	// works are the copies that have a Work.
+	works    map[string]bool
+	problems []string
 }
 
 // startPlayer starts a player, which ends with the test.
@@ -58,7 +60,7 @@ func startPlayer(t *testing.T, p *planes) *player {
 	rules, err := library.NewForHub(host)
 	env.Must(t, err)
 	pl := &player{planes: p, rules: rules, pace: 100 * time.Millisecond, apart: map[string]bool{}, overrides: map[string][]any{},
-		reports: map[string]map[string]any{}}
+		reports: map[string]map[string]any{}, works: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -332,6 +334,7 @@ func (pl *player) distribute(ctx context.Context, template *unstructured.Unstruc
 		return more
 	}
 	last, reported := pl.reports[key]
+	pl.note(pl.writeWork(ctx, template, cluster, key))
 	if pl.apart[cluster] && reported {
 		return last // after a loss, Karmada says what it said last
 	}
@@ -355,6 +358,34 @@ func (pl *player) distribute(ctx context.Context, template *unstructured.Unstruc
 	}
 	pl.reports[key] = out
 	return out
+}
+
+// workOf returns the name of the Work that carries an Instance to a cluster.
+func workOf(cluster string, instance client.Object) *unstructured.Unstructured {
+	work := &unstructured.Unstructured{}
+	work.SetGroupVersionKind(kinds["Work"])
+	work.SetNamespace(karmada.WorkNamespace(cluster))
+	work.SetName(instance.GetNamespace() + "-" + instance.GetName())
+	return work
+}
+
+// writeWork writes the Work of a copy, once.
+func (pl *player) writeWork(ctx context.Context, template *unstructured.Unstructured, cluster, key string) error {
+	if pl.works[key] {
+		return nil
+	}
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	ns.SetName(karmada.WorkNamespace(cluster))
+	if err := pl.planes.hub.Create(ctx, ns); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	work := workOf(cluster, template)
+	manifest := map[string]any{"apiVersion": template.GetAPIVersion(), "kind": "Instance",
+		"metadata": map[string]any{"namespace": template.GetNamespace(), "name": template.GetName()}}
+	_ = unstructured.SetNestedSlice(work.Object, []any{manifest}, "spec", "workload", "manifests")
+	err := pl.planes.hub.Create(ctx, work)
+	pl.works[key] = err == nil
+	return err
 }
 
 // write writes the dependencies and the copy of one cluster, and returns the copy as it is there.
@@ -513,6 +544,10 @@ func (pl *player) removeOrphans(ctx context.Context) error {
 			if copied.GetLabels()["karmada.io/managed"] == "true" && copied.GetDeletionTimestamp() == nil && !wanted[key] {
 				delete(pl.reports, key)
 				if err := member.Delete(ctx, &copied); client.IgnoreNotFound(err) != nil {
+					return err
+				}
+				delete(pl.works, key)
+				if err := pl.planes.hub.Delete(ctx, workOf(cluster, &copied)); client.IgnoreNotFound(err) != nil {
 					return err
 				}
 			}

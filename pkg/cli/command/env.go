@@ -86,28 +86,37 @@ func (env *Env) Connect() (client.WithWatch, *rest.Config, string, error) {
 	if err != nil {
 		return nil, nil, "", err
 	}
-	own, err := env.globals.checkInstalled(config)
+	c, err := env.newClient(config)
 	if err != nil {
 		return nil, nil, "", err
+	}
+	return c, config, namespace, nil
+}
+
+// newClient returns a client of a cluster, which must have kudo's kinds if the running command needs them.
+func (env *Env) newClient(config *rest.Config) (client.WithWatch, error) {
+	own, err := env.globals.checkInstalled(config)
+	if err != nil {
+		return nil, err
 	}
 	config.WarningHandler = rest.NewWarningWriter(env.messages(), rest.WarningWriterOptions{Deduplicate: true})
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, err
 	}
 	mapper, err := apiutil.NewDynamicRESTMapper(config, transport)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, err
 	}
 	if own != nil { // other kinds are discovered when a command needs them
 		mapper = meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{own, builtin(), mapper}}
 	}
 	s, err := NewScheme()
 	if err != nil {
-		return nil, nil, "", err
+		return nil, err
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: s, HTTPClient: transport, Mapper: mapper})
-	return nameClient(c, env.globals.command), config, namespace, err
+	return nameClient(c, env.globals.command), err
 }
 
 // builtin maps the kinds that commands use and every Kubernetes serves, so that these need not be discovered.

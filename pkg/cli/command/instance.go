@@ -1,18 +1,13 @@
 package command
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/act"
 )
 
 // NewInstanceCommand returns a command that works on one Instance.
-func NewInstanceCommand(env *Env, use, short string, run func(ctx context.Context, c client.WithWatch,
-	i *v1beta1.Instance) error) *cobra.Command {
+func NewInstanceCommand(env *Env, use, short string, run InstanceFunc) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: ArgumentsForFlags("instance"),

@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +35,12 @@ func MemberRows(i *v1beta1.Instance, now time.Time) [][]string {
 			text.OneLine(m.Message)})
 	}
 	return rows
+}
+
+// formatMembers returns a table of the clusters that an Instance is placed on, with lines about the rollout.
+func formatMembers(i *v1beta1.Instance, now time.Time) string {
+	table := formatRows(append([][]string{MemberColumns()}, MemberRows(i, now)...))
+	return table + strings.Join(DescribePlacement(i, now), "\n") + "\n"
 }
 
 // PlacedRow returns what the clusters of an Instance add up to, in the columns of MemberRows.

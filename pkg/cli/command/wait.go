@@ -203,11 +203,8 @@ func (w *watcher) redraw(ctx context.Context) {
 	w.screen.draw(drawn)
 }
 
-// drawPlans returns the tree of plans, or the table of clusters of an Instance that runs there.
+// drawPlans returns what FormatPlans does.
 func (w *watcher) drawPlans(ctx context.Context) string {
-	if w.instance.IsTemplate() {
-		return formatRows(append([][]string{MemberColumns()}, MemberRows(w.instance, w.env.Now())...))
-	}
 	if w.version == nil || w.version.Name != w.instance.Spec.OperatorVersion.Name {
 		ov := &v1beta1.OperatorVersion{}
 		if w.client.Get(ctx, w.instance.OperatorVersionKey(), ov) == nil {

@@ -36,7 +36,7 @@ its plans stay, since others may use them, and so do objects that are annotated 
 Instance of the same name takes them over. The OperatorVersion stays too. What is deleted and what stays is printed before.
 
 With --wait the command ends when the objects are deleted. It ends with 4 if that takes too long, and names the finalizers that
-keep them.
+keep them. On a hub it ends when the clusters have deleted their copies, and says of each what became of it.
 
   kubectl kudo uninstall db --wait
   kubectl kudo uninstall db --keep-claims`,
@@ -82,6 +82,8 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 		return err
 	}
 	printEffects(o.env, effects, instance)
+	copies := newRemoval(o.env, c, instance)
+	copies.announce()
 	deleter, err := newDeleter(c, config)
 	if err != nil {
 		return err
@@ -92,7 +94,7 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	o.env.Printf("instance %s/%s deleted", namespace, o.instance)
 	var waited error
 	if o.Wait {
-		waited = o.wait(ctx, c, instance, newDependents(o.env, c, all, effects))
+		waited = o.wait(ctx, c, instance, newDependents(o.env, c, all, effects), copies)
 		printStays(o.env, effects.Stays)
 	}
 	printRemedy(o.env, namespace, effects.Stays)
@@ -116,12 +118,17 @@ func (w otherWarnings) HandleWarningHeader(code int, agent, text string) {
 }
 
 // wait returns when an Instance and its objects are deleted.
-func (o *uninstallOptions) wait(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, objects *dependents) error {
+func (o *uninstallOptions) wait(ctx context.Context, c client.WithWatch, instance *v1beta1.Instance, objects *dependents, copies *removal,
+) error {
 	limit := time.Duration(o.Time)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err := o.env.WaitForInstance(ctx, c, instance, limit, objects.until(command.UntilDeleted(instance.UID))); err != nil {
+	over := copies.until(objects.until(command.UntilDeleted(instance.UID)))
+	if err := o.env.WaitForInstance(ctx, c, instance, limit, over); err != nil {
 		return err
+	}
+	if instance.IsTemplate() {
+		return copies.wait(ctx, limit)
 	}
 	complete, err := objects.wait(ctx, instance, limit)
 	if err == nil && complete {

@@ -1,0 +1,59 @@
+package karmada
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+)
+
+// WorkKind is what Karmada is to write into one cluster.
+var WorkKind = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha1", Kind: "Work"}
+
+// WorkNamespace returns the namespace of the hub that has the Works of a cluster.
+func WorkNamespace(cluster string) string { return "karmada-es-" + cluster }
+
+// HasWork reports whether the hub has a Work that carries an Instance to a cluster. Karmada deletes the Work of a deleted Instance when the
+// cluster has accepted the deletion. It returns the error of the list, such as a right that the user lacks.
+func HasWork(ctx context.Context, hub client.Reader, instance types.NamespacedName, cluster string) (bool, error) {
+	works := &unstructured.UnstructuredList{}
+	works.SetGroupVersionKind(WorkKind.GroupVersion().WithKind(WorkKind.Kind + "List"))
+	if err := hub.List(ctx, works, client.InNamespace(WorkNamespace(cluster))); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("list the Works of cluster %s: %w", cluster, err)
+	}
+	for n := range works.Items {
+		if carries(&works.Items[n], instance) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// carries reports whether a Work has an Instance of a name.
+func carries(work *unstructured.Unstructured, instance types.NamespacedName) bool {
+	manifests, _, err := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+	if err != nil {
+		return false
+	}
+	for _, m := range manifests {
+		content, isObject := m.(map[string]any)
+		if !isObject {
+			continue
+		}
+		object := unstructured.Unstructured{Object: content}
+		if object.GroupVersionKind().Group == v1beta1.GroupVersion.Group && object.GetKind() == instanceKind &&
+			object.GetNamespace() == instance.Namespace && object.GetName() == instance.Name {
+			return true
+		}
+	}
+	return false
+}
