@@ -42,13 +42,12 @@ func (r *Request) Patch(before, after any) (*v1alpha1.ExploreResponse, error) {
 	if _, object := is.(map[string]any); !object {
 		return nil, errors.New("write the object: it is none")
 	}
-	patch := diff(nil, "", raw, merge(raw, was, is))
-	if len(patch) == 0 {
-		return &v1alpha1.ExploreResponse{}, nil
-	}
-	text, err := json.Marshal(patch)
+	text, err := patchOf(raw, merge(raw, was, is), len(r.Object.Raw))
 	if err != nil {
-		return nil, fmt.Errorf("write the patch: %w", err)
+		return nil, err
+	}
+	if text == nil {
+		return &v1alpha1.ExploreResponse{}, nil
 	}
 	kind := v1alpha1.PatchTypeJSONPatch
 	return &v1alpha1.ExploreResponse{Patch: text, PatchType: &kind}, nil
@@ -150,44 +149,134 @@ func (o operation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// diff adds the operations that turn one tree into another, in an order that does not vary. Lists whose lengths differ are
-// replaced.
-func diff(patch []operation, path string, from, to any) []operation {
-	if reflect.DeepEqual(from, to) {
-		return patch
+// Difference returns the JSON patch (RFC 6902) that turns one object into another one, or nil if they are equal. The first one is as
+// utiljson.Unmarshal has decoded it; of the second one, only the JSON counts. Time and size of the patch are in proportion to the objects,
+// whatever they hold.
+func Difference(from, to map[string]any) ([]byte, error) {
+	text, err := json.Marshal(to)
+	if err != nil {
+		return nil, fmt.Errorf("write the object: %w", err)
 	}
-	switch a := from.(type) {
-	case map[string]any:
-		// An empty name in a path is taken by many JSON patch libraries for the map that it is in: go around it.
-		if b, ok := to.(map[string]any); ok && sameAt(a, b, "") {
-			return diffMaps(patch, path, a, b)
-		}
-	case []any:
-		if b, ok := to.([]any); ok && len(a) == len(b) {
-			for i := range a {
-				patch = diff(patch, path+"/"+strconv.Itoa(i), a[i], b[i])
-			}
-			return patch
-		}
+	var is any
+	if err := utiljson.Unmarshal(text, &is); err != nil {
+		return nil, fmt.Errorf("write the object: %w", err)
 	}
-	return append(patch, operation{"replace", path, to})
+	return patchOf(from, is, len(text))
 }
 
-func diffMaps(patch []operation, path string, a, b map[string]any) []operation {
+// patchSlack is by how many bytes the places in a patch may exceed the size of the object.
+const patchSlack = 64 << 10
+
+// patchOf returns the patch that turns one tree into another of about a size in bytes, or nil if they are equal. A patch of many values in
+// deep places, each of which names its whole path, would be far larger than the object: then whole fields are replaced.
+func patchOf(from, to any, size int) ([]byte, error) {
+	d := &differ{left: size + patchSlack}
+	d.diff(nil, from, to)
+	if a, b, both := bothMaps(from, to); d.left < 0 && both && sameAt(a, b, "") {
+		d = &differ{whole: true, left: size + patchSlack}
+		d.diffMaps(nil, a, b)
+	}
+	if len(d.patch) == 0 {
+		return nil, nil
+	}
+	text, err := json.Marshal(d.patch)
+	if err != nil {
+		return nil, fmt.Errorf("write the patch: %w", err)
+	}
+	return text, nil
+}
+
+// bothMaps returns two maps, and whether both values are maps.
+func bothMaps(from, to any) (a, b map[string]any, both bool) {
+	a, isA := from.(map[string]any)
+	b, isB := to.(map[string]any)
+	return a, b, isA && isB
+}
+
+// place is where a value is: a key or an index in its parent, which is nil for the tree itself. Its text is made for an operation only,
+// since that of a deep place is long.
+type place struct {
+	parent *place
+	key    string
+}
+
+// pointer returns the JSON pointer (RFC 6901).
+func (p *place) pointer() string {
+	var keys []string
+	for ; p != nil; p = p.parent {
+		keys = append(keys, escape.Replace(p.key), "/")
+	}
+	slices.Reverse(keys)
+	return strings.Join(keys, "")
+}
+
+// differ collects operations, in an order that does not vary.
+type differ struct {
+	patch []operation
+	// left is how many bytes the operations may still have beside their values; below 0, the patch is of no use.
+	left int
+	// whole replaces values, and does not look into them.
+	whole bool
+}
+
+// add adds an operation.
+func (d *differ) add(op string, at *place, value any) {
+	o := operation{op, at.pointer(), value}
+	d.left -= len(o.Path) + len(`{"op":"replace","path":"","value":},`)
+	d.patch = append(d.patch, o)
+}
+
+// diff adds the operations that turn one tree into another. Lists whose lengths differ are replaced. Subtrees are not compared before they
+// are descended into: in a deep tree, that would be quadratic.
+func (d *differ) diff(at *place, from, to any) {
+	if d.left < 0 {
+		return
+	}
+	if d.whole && at != nil {
+		d.replace(at, from, to)
+		return
+	}
+	// An empty name in a path is taken by many JSON patch libraries for the map that it is in: go around it.
+	if a, b, both := bothMaps(from, to); both && sameAt(a, b, "") {
+		d.diffMaps(at, a, b)
+		return
+	}
+	a, isA := from.([]any)
+	b, isB := to.([]any)
+	if !isA || !isB || len(a) != len(b) {
+		d.replace(at, from, to)
+		return
+	}
+	for i := range a {
+		d.diff(&place{at, strconv.Itoa(i)}, a[i], b[i])
+	}
+}
+
+// replace replaces a value, unless it is equal.
+func (d *differ) replace(at *place, from, to any) {
+	if !reflect.DeepEqual(from, to) {
+		d.add("replace", at, to)
+	}
+}
+
+// diffMaps adds the operations for maps whose values of an empty name are equal.
+func (d *differ) diffMaps(at *place, a, b map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(a)) {
-		below := path + "/" + escape.Replace(key)
+		if key == "" {
+			continue
+		}
+		below := &place{at, key}
 		if value, stays := b[key]; stays {
-			patch = diff(patch, below, a[key], value)
+			d.diff(below, a[key], value)
 		} else {
-			patch = append(patch, operation{"remove", below, nil})
+			d.add("remove", below, nil)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(b)) {
 		if _, had := a[key]; !had {
-			patch = append(patch, operation{"add", path + "/" + escape.Replace(key), b[key]})
+			d.add("add", &place{at, key}, b[key])
 		}
 	}
-	return patch
 }
 
 // escape is the escaping of JSON pointers (RFC 6901).
