@@ -174,7 +174,7 @@ var prewatchedKinds = []schema.GroupVersionKind{
 }
 
 // addControllers adds the controllers to the manager, and returns the handlers of the webhooks by path.
-func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) (map[string]crwebhook.Handler, error) {
+func addControllers(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) (map[string]http.Handler, error) {
 	p, err := newParts(ctx, mgr, config, o)
 	if err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ const WebhookSecret = "kudo-webhook-server-secret"
 
 // addWebhooks serves the webhooks once their certificate is there. The certificate is made and rotated by
 // cert-controller; its files are written from the Secret, so that this works outside of a cluster too.
-func addWebhooks(mgr manager.Manager, o Options, handlers map[string]crwebhook.Handler) error {
+func addWebhooks(mgr manager.Manager, o Options, handlers map[string]http.Handler) error {
 	secret := types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}
 	service := fmt.Sprintf("kudo-controller-manager-service.%s.svc", o.Namespace)
 	ready := make(chan struct{})
@@ -240,8 +240,17 @@ func addWebhooks(mgr manager.Manager, o Options, handlers map[string]crwebhook.H
 	return serveWebhooks(mgr, o, handlers, files, ready)
 }
 
+// admissionHandlers returns handlers of HTTP for those of admission.
+func admissionHandlers(handlers map[string]crwebhook.Handler) map[string]http.Handler {
+	out := map[string]http.Handler{}
+	for path, handler := range handlers {
+		out[path] = &crwebhook.Webhook{Handler: handler}
+	}
+	return out
+}
+
 // serveWebhooks writes the certificate's files, and serves the webhooks once it is ready.
-func serveWebhooks(mgr manager.Manager, o Options, handlers map[string]crwebhook.Handler, files *certFiles, ready <-chan struct{}) error {
+func serveWebhooks(mgr manager.Manager, o Options, handlers map[string]http.Handler, files *certFiles, ready <-chan struct{}) error {
 	if err := mgr.Add(files); err != nil {
 		return err
 	}
@@ -254,7 +263,7 @@ func serveWebhooks(mgr manager.Manager, o Options, handlers map[string]crwebhook
 			return nil
 		}
 		for path, handler := range handlers {
-			server.Register(path, &crwebhook.Webhook{Handler: handler})
+			server.Register(path, handler)
 		}
 		return server.Start(ctx)
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"strings"
 
@@ -21,7 +22,9 @@ import (
 	"kudo.dev/kudo/pkg/clusters"
 	"kudo.dev/kudo/pkg/clusters/inventory"
 	"kudo.dev/kudo/pkg/clusters/karmada"
+	"kudo.dev/kudo/pkg/controllers/exploreconfig"
 	"kudo.dev/kudo/pkg/controllers/placement"
+	karmadaserver "kudo.dev/kudo/pkg/explore/server/karmada"
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/pkg/trust"
 )
@@ -107,9 +110,9 @@ func readProviders(path string) (inventory.Providers, error) {
 	return providers, nil
 }
 
-// addHub adds the controller of a hub to the manager, and returns the handlers of the webhooks by path. A hub has no keys, since it records
-// no runs.
-func addHub(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) (map[string]crwebhook.Handler, error) {
+// addHub adds the controllers of a hub to the manager, and returns the handlers of the webhooks by path. A hub has no keys, since it
+// records no runs.
+func addHub(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options) (map[string]http.Handler, error) {
 	c, err := newClients(mgr, config)
 	if err != nil {
 		return nil, err
@@ -134,13 +137,42 @@ func addHub(ctx context.Context, mgr manager.Manager, config *rest.Config, o Opt
 	guard := &trust.Guard{Cache: mgr.GetClient(), Live: c.plain, Clock: o.Clock, Metrics: counts,
 		Required: func(context.Context) bool { return false }} // each cluster requires what it requires
 	versions := admission.Versions{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
-	return map[string]crwebhook.Handler{
+	handlers := admissionHandlers(map[string]crwebhook.Handler{
 		admission.MutatePath:                       &admission.Defaulter{Versions: versions, Hub: true},
 		admission.ValidatePath:                     &admission.Validator{Versions: versions, Hub: true},
 		admission.ValidateVersionPath:              &admission.VersionValidator{Judge: guard.Judge},
 		admission.ValidateConfigPath:               &admission.ConfigValidator{Configs: mgr.GetAPIReader()},
 		admission.ValidateWebhookConfigurationPath: &admission.WebhookConfigurationValidator{},
-	}, nil
+	})
+	if o.ClustersEngine == KarmadaEngine {
+		if handlers[karmadaserver.Path], err = addAnswers(ctx, mgr, c, o); err != nil {
+			return nil, err
+		}
+	}
+	return handlers, nil
+}
+
+// addAnswers adds the controller of explore rules, and returns the handler of Karmada's webhook protocol, which answers by them. Each
+// manager has it, and not only the leader: a Service spreads the requests.
+func addAnswers(ctx context.Context, mgr manager.Manager, c clients, o Options) (http.Handler, error) {
+	hooks, named, err := hookOptions(ctx, mgr, c.set, o.Explore)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := exploreconfig.NewForHub(hooks, crmetrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	named.changed = rules.ServiceChanged
+	reconciler := &exploreconfig.Reconciler{Client: mgr.GetClient(), Interpreter: rules, Elected: mgr.Elected(),
+		Changed: func(context.Context, exploreconfig.Affects) {}} // Karmada has no way to be told
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(allReplicas{manager.RunnableFunc(reconciler.Load)}); err != nil {
+		return nil, err
+	}
+	return karmadaserver.NewHandler(rules.All, rules.Check, 0), nil
 }
 
 // forgetter returns the method of an engine that gives up copies, or nil if the engine has none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/admission"
 	"kudo.dev/kudo/pkg/clusters/karmada"
@@ -112,7 +114,7 @@ var karmadaKinds = []schema.GroupVersionKind{
 }
 
 // startHub starts the controller of a hub on a server, and returns the handlers of its webhooks. It may be called again in the same process.
-func startHub(t *testing.T, server *apitest.Server) map[string]crwebhook.Handler {
+func startHub(t *testing.T, server *apitest.Server) map[string]http.Handler {
 	t.Helper()
 	registry := crmetrics.Registry
 	crmetrics.Registry = prometheus.NewRegistry()
@@ -145,11 +147,19 @@ func startHub(t *testing.T, server *apitest.Server) map[string]crwebhook.Handler
 	return handlers
 }
 
-// TestHub checks C2: the controller of a hub compiles a placement into policies, and writes the status; its webhooks are those of a hub.
+// admissionHandler returns the handler of admission at a path.
+func admissionHandler(handlers map[string]http.Handler, path string) crwebhook.Handler {
+	return handlers[path].(*crwebhook.Webhook).Handler
+}
+
+// TestHub checks C2 and C22: the controller of a hub compiles a placement into policies, and writes the status; its webhooks are those of a hub.
 func TestHub(t *testing.T) {
 	server := apitest.Start(t)
 	for _, kind := range karmadaKinds {
 		server.AddKind(kind, kind.Kind != "Cluster")
+	}
+	for _, kind := range []string{"Config", "ResourceExploringWebhookConfiguration"} {
+		server.AddKind(configv1alpha1.GroupVersion.WithKind(kind), false)
 	}
 	version := gen.Version("ns", "web-1.0", gen.Param("REPLICAS", "6", ""))
 	instance := gen.Instance("web", version, map[string]string{"REPLICAS": "6"})
@@ -172,13 +182,13 @@ func TestHub(t *testing.T) {
 		t.Errorf("the policy goes with the Instance, which is not held: %v, %v", server.Get(policy), instance.Finalizers)
 	}
 	want := []string{admission.MutatePath, admission.ValidateConfigPath, admission.ValidatePath, admission.ValidateVersionPath,
-		admission.ValidateWebhookConfigurationPath}
+		admission.ValidateWebhookConfigurationPath, "/karmada/v1alpha1"}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(handlers)); !slices.Equal(got, want) {
 		t.Errorf("webhooks %v, want %v", got, want)
 	}
-	defaulter, isDefaulter := handlers[admission.MutatePath].(*admission.Defaulter)
-	validator, isValidator := handlers[admission.ValidatePath].(*admission.Validator)
+	defaulter, isDefaulter := admissionHandler(handlers, admission.MutatePath).(*admission.Defaulter)
+	validator, isValidator := admissionHandler(handlers, admission.ValidatePath).(*admission.Validator)
 	if !isDefaulter || !isValidator || !defaulter.Hub || !validator.Hub || defaulter.Keys != nil {
 		t.Error("the webhooks of Instances are not those of a hub")
 	}

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"net"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -178,18 +179,27 @@ func newMigrator(config *rest.Config, mapper meta.RESTMapper, o Options) (*store
 // newInterpreter returns the chain of explore layers, whose webhooks are called as the access says. The context ends the watches of their
 // Services.
 func newInterpreter(ctx context.Context, mgr manager.Manager, set kubernetes.Interface,
-	access webhook.Access) (chain *exploreconfig.Interpreter, err error) {
-	named := &services{ctx: ctx, set: set, watches: map[types.NamespacedName]*serviceWatch{}}
-	hooks := webhook.Options{Resources: webhook.FromMapper(mgr.GetRESTMapper()), Named: named.keep,
-		Services: &webhook.ClusterServices{Get: named.Get, Names: net.DefaultResolver}}
-	if err := access.Apply(&hooks); err != nil {
+	access webhook.Access) (*exploreconfig.Interpreter, error) {
+	hooks, named, err := hookOptions(ctx, mgr, set, access)
+	if err != nil {
 		return nil, err
 	}
-	if chain, err = exploreconfig.New(hooks, interpreter.Autoscalers{Reader: mgr.GetAPIReader()}, crmetrics.Registry); err != nil {
+	chain, err := exploreconfig.New(hooks, interpreter.Autoscalers{Reader: mgr.GetAPIReader()}, crmetrics.Registry)
+	if err != nil {
 		return nil, err
 	}
 	named.changed = chain.ServiceChanged
 	return chain, nil
+}
+
+// hookOptions returns how explore webhooks are called, and what watches their Services until the context ends. Set what is called when one
+// of them changes.
+func hookOptions(ctx context.Context, mgr manager.Manager, set kubernetes.Interface,
+	access webhook.Access) (webhook.Options, *services, error) {
+	named := &services{ctx: ctx, set: set, watches: map[types.NamespacedName]*serviceWatch{}}
+	hooks := webhook.Options{Resources: webhook.FromMapper(mgr.GetRESTMapper()), Named: named.keep,
+		Services: &webhook.ClusterServices{Get: named.Get, Names: net.DefaultResolver}}
+	return hooks, named, access.Apply(&hooks)
 }
 
 // measureRequests counts the requests of the clients of a config.
@@ -276,13 +286,13 @@ func (p *parts) addInstallationController(context.Context) error {
 }
 
 // handlers returns the handlers of the webhooks by path.
-func (p *parts) handlers() map[string]crwebhook.Handler {
+func (p *parts) handlers() map[string]http.Handler {
 	versions := admission.Versions{Cache: p.mgr.GetCache(), Live: p.mgr.GetAPIReader()}
-	return map[string]crwebhook.Handler{
+	return admissionHandlers(map[string]crwebhook.Handler{
 		admission.MutatePath:                       &admission.Defaulter{Versions: versions, Keys: p.keys},
 		admission.ValidatePath:                     &admission.Validator{Versions: versions, Keys: p.keys},
 		admission.ValidateVersionPath:              &admission.VersionValidator{Judge: p.guard.Judge},
 		admission.ValidateConfigPath:               &admission.ConfigValidator{Configs: p.mgr.GetAPIReader()},
 		admission.ValidateWebhookConfigurationPath: &admission.WebhookConfigurationValidator{},
-	}
+	})
 }

@@ -102,7 +102,7 @@ var tree = rules{
 		"pkg/explore/webhook":   {"pkg/explore/server"},
 		"pkg/cli/*":             {"pkg/cli/commandtest"},
 
-		"pkg/explore/server/karmada": {"pkg/explore/cases", "pkg/explore/library", "pkg/explore/lua"},
+		"pkg/explore/server/karmada": {"pkg/explore/cases", "pkg/explore/config", "pkg/explore/library", "pkg/explore/lua"},
 	},
 	impure: []string{
 		"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/klog", "github.com/go-logr", "log", "net", "os", "syscall",

@@ -3,11 +3,13 @@
 package exploreconfig
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -59,12 +61,24 @@ func (t *Interpreter) enqueue(change webhook.Change) {
 
 // New returns an interpreter that has no configuration yet. The options are those of its webhooks; New sets Changed.
 func New(hooks webhook.Options, autoscalers native.Autoscalers, registry prometheus.Registerer) (*Interpreter, error) {
+	return newInterpreter(hooks, interpreter.Layers{Native: native.New(nil, autoscalers)}, registry)
+}
+
+// NewForHub returns the interpreter of a hub, which answers for others: it has the rules for Instances, and no native layer. That layer
+// reads objects of the cluster, and what is asked about may be an object that anyone has made up.
+func NewForHub(hooks webhook.Options, registry prometheus.Registerer) (*Interpreter, error) {
+	return newInterpreter(hooks, interpreter.Layers{Hub: true}, registry)
+}
+
+// newInterpreter returns an interpreter with some layers; it sets those of Configs and webhooks.
+func newInterpreter(hooks webhook.Options, layers interpreter.Layers, registry prometheus.Registerer) (*Interpreter, error) {
 	host := lua.New(clock.RealClock{}.Now, lua.DefaultLimits())
 	t := &Interpreter{user: &config.SwappableLayer{}, host: host, changed: make(chan event.GenericEvent, 1),
 		pending: map[string]webhook.Change{}}
 	hooks.Changed = t.enqueue
 	t.webhook = webhook.New(hooks)
-	all, external, err := interpreter.New(host, interpreter.Layers{User: t.user, Webhook: t.webhook, Native: native.New(nil, autoscalers)})
+	layers.User, layers.Webhook = t.user, t.webhook
+	all, external, err := interpreter.New(host, layers)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +88,18 @@ func New(hooks webhook.Options, autoscalers native.Autoscalers, registry prometh
 	}
 	t.All, t.External = measured(all), measured(external)
 	return t, nil
+}
+
+// Check returns nil if a Config has a rule for a kind, and else why the interpreter does not answer for it. It reads nothing, and keeps
+// nothing of a kind that anyone may have made up.
+func (t *Interpreter) Check(kind schema.GroupVersionKind) error {
+	switch rules := t.user.Get(); {
+	case rules == nil:
+		return errors.New("the Configs have not been read yet")
+	case !rules.Names(kind):
+		return errors.New("no Config of this hub names it: write one, or remove the kind from the webhook's rules")
+	}
+	return nil
 }
 
 // ServiceChanged makes requests to the webhooks behind a Service use the present address of the Service.

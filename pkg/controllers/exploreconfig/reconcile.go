@@ -6,14 +6,18 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/pkg/controllers/loop"
+	"kudo.dev/kudo/pkg/explore/webhook"
 )
 
 // Reconciler keeps an interpreter in step with the configuration in the cluster. All of it is read at once, whatever of it has
@@ -23,6 +27,9 @@ type Reconciler struct {
 	Interpreter *Interpreter
 	// Changed is called when answers about objects of the affected kinds may differ from those before.
 	Changed func(ctx context.Context, affects Affects)
+	// Elected is closed when this manager is the leader, which alone writes statuses. If it is set, all managers keep their interpreters in
+	// step: each of them answers by its own. Without it, only the leader reconciles.
+	Elected <-chan struct{}
 
 	backoff *loop.Backoff
 	// loading is held from the reading to the publishing: Load and Reconcile run side by side at the start, and the configuration that was
@@ -37,7 +44,18 @@ var singleRequest = []reconcile.Request{{NamespacedName: types.NamespacedName{Na
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.backoff = loop.NewBackoff()
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return singleRequest })
-	return ctrl.NewControllerManagedBy(mgr).Named("exploring").
+	c := ctrl.NewControllerManagedBy(mgr).Named("exploring")
+	if r.Elected != nil {
+		c = c.WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)})
+		// A manager that becomes the leader writes the statuses that it has not written before.
+		if err := mgr.Add(manager.RunnableFunc(func(context.Context) error {
+			r.Interpreter.enqueue(webhook.Change{})
+			return nil
+		})); err != nil {
+			return err
+		}
+	}
+	return c.
 		Watches(&configv1alpha1.Config{}, all).
 		Watches(&configv1alpha1.ResourceExploringWebhookConfiguration{}, all).
 		WatchesRawSource(source.Channel(r.Interpreter.changed, all)).
@@ -54,13 +72,26 @@ func (r *Reconciler) Load(ctx context.Context) error {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o, err := r.load(ctx)
-	if err == nil {
+	if err == nil && r.writes() {
 		err = r.updateStatus(ctx, o)
 	}
 	if err != nil {
 		return r.backoff.OnError(ctx, req.NamespacedName, err)
 	}
 	return r.backoff.OnSuccess(req.NamespacedName, loop.Result{}), nil
+}
+
+// writes reports whether this manager writes statuses.
+func (r *Reconciler) writes() bool {
+	if r.Elected == nil {
+		return true
+	}
+	select {
+	case <-r.Elected:
+		return true
+	default:
+		return false
+	}
 }
 
 // load reads the configuration and publishes it.

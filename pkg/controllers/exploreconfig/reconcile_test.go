@@ -418,3 +418,98 @@ func TestEnqueue(t *testing.T) {
 		t.Errorf("%d changes after a reconcile without news, want 1", f.changes)
 	}
 }
+
+// TestElected checks C22: on a hub, each manager answers by the configuration, and only the leader writes statuses.
+func TestElected(t *testing.T) {
+	f := newFixture(t, healthRule("ships", "return true"))
+	elected := make(chan struct{})
+	f.Elected = elected
+	if f.reconcileOnce(); f.healthy() != "healthy" || len(f.writes) > 0 {
+		t.Errorf("before the election: %s, writes %v", f.healthy(), f.writes)
+	}
+	close(elected)
+	if f.reconcileOnce(); f.healthy() != "healthy" || f.ready("ships") != "True Loaded" {
+		t.Errorf("the leader: %s, condition %q", f.healthy(), f.ready("ships"))
+	}
+}
+
+// TestHubAnswers checks C22: a hub answers for the kinds of its Configs, by its rules and not by those that read the cluster, and keeps
+// nothing of the kinds that others ask about.
+func TestHubAnswers(t *testing.T) {
+	f := newFixture(t, healthRule("ships", "return true"))
+	hub, err := NewForHub(webhook.Options{Resources: webhook.FromMapper(meta.NewDefaultRESTMapper(nil))}, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Interpreter = hub
+	ship, pod := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ship"}, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	if err := hub.Check(ship); err == nil || !strings.Contains(err.Error(), "not been read yet") || len(hub.user.TakeUnanswered()) > 0 {
+		t.Errorf("before the Configs are read: %v", err)
+	}
+	f.reconcileOnce()
+	if err := hub.Check(ship); err != nil {
+		t.Error(err)
+	}
+	for _, kind := range []schema.GroupVersionKind{pod, {Group: "example.com", Version: "v2", Kind: "Ship"}, {Group: "other", Version: "v1", Kind: "Ship"}, {}} {
+		if err := hub.Check(kind); err == nil || !strings.Contains(err.Error(), "no Config of this hub names it") {
+			t.Errorf("%v: %v", kind, err)
+		}
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": int64(1)}}}
+	object.SetNamespace("a")
+	if _, known, err := hub.All.Explore(t.Context(), explore.Request{Operation: explore.Retaining, Object: object, Observed: object}); known || err != nil {
+		t.Errorf("a layer of a hub answers by what it reads: %t, %v", known, err)
+	}
+	instance := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "spec": map[string]any{}}}
+	if _, known, err := hub.All.Explore(t.Context(), explore.Request{Operation: explore.Replica, Object: instance}); !known || err != nil {
+		t.Errorf("the rules for Instances are those of a hub: %t, %v", known, err)
+	}
+}
+
+// TestKindsFollow checks C22: the kinds that a hub answers for are those of the Configs that are there, whether or not their rules can be
+// used: a rule that cannot be used has an unknown answer, which Karmada is told.
+func TestKindsFollow(t *testing.T) {
+	f := newFixture(t)
+	ship := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ship"}
+	rule := healthRule("ships", "return (")
+	for _, step := range []struct {
+		reason  string
+		do      func(context.Context) error
+		named   bool
+		answers string
+	}{
+		{"there is no Config", func(context.Context) error { return nil }, false, "not known"},
+		{"a Config whose script does not compile", func(ctx context.Context) error { return f.Create(ctx, rule) }, true, "error"},
+		{"a second Config for the same question", func(ctx context.Context) error { return f.Create(ctx, healthRule("boats", "return true")) }, true, "error"},
+		{"the first is deleted", func(ctx context.Context) error { return f.Delete(ctx, rule) }, true, "healthy"},
+		{"the second, too", func(ctx context.Context) error { return f.Delete(ctx, healthRule("boats", "")) }, false, "not known"},
+	} {
+		if err := step.do(t.Context()); err != nil {
+			t.Fatalf("%s: %v", step.reason, err)
+		}
+		f.reconcileOnce()
+		if err := f.Interpreter.Check(ship); (err == nil) != step.named {
+			t.Errorf("%s: %v", step.reason, err)
+		}
+		if got := f.healthy(); got != step.answers {
+			t.Errorf("%s: %s, want %s", step.reason, got, step.answers)
+		}
+	}
+}
+
+// TestTakeover checks C22: what a manager enqueues when it becomes the leader has it write the statuses, and affects no objects.
+func TestTakeover(t *testing.T) {
+	f := newFixture(t, healthRule("ships", "return true"))
+	elected := make(chan struct{})
+	f.Elected = elected
+	f.reconcileOnce()
+	close(elected)
+	f.Interpreter.enqueue(webhook.Change{})
+	if len(f.Interpreter.changed) != 1 {
+		t.Fatal("no reconcile is enqueued")
+	}
+	f.changes = 0
+	if f.reconcileOnce(); f.changes != 0 || !slices.Equal(f.writes, []string{"ships"}) {
+		t.Errorf("%d changes, writes %v: want the status only", f.changes, f.writes)
+	}
+}

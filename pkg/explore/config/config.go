@@ -47,13 +47,15 @@ func (r *rule) who() string { return "Config/" + r.config }
 type Layer struct {
 	host  *lua.Host
 	rules map[key]*rule
+	// kinds are those of the rules.
+	kinds map[schema.GroupVersionKind]bool
 }
 
 // New makes the layer of some Configs. A rule that cannot be used, and two Configs that answer the same operation for
 // the same kind, make these answers unknown; Validate and Conflicts say so beforehand. Scripts that the previous layer
 // (which may be nil) has compiled are not compiled again.
 func New(host *lua.Host, configs []v1alpha1.Config, previous *Layer) *Layer {
-	l := &Layer{host: host, rules: map[key]*rule{}}
+	l := &Layer{host: host, rules: map[key]*rule{}, kinds: map[schema.GroupVersionKind]bool{}}
 	known := map[string]*lua.Script{}
 	if previous != nil {
 		for _, r := range previous.rules {
@@ -67,6 +69,7 @@ func New(host *lua.Host, configs []v1alpha1.Config, previous *Layer) *Layer {
 	for i := range configs {
 		for _, entry := range rulesOf(&configs[i]) {
 			r := entry.rule
+			l.kinds[entry.kind] = true
 			if other, taken := l.rules[entry.key]; taken {
 				other.err = conflict(entry.key, other, r)
 				other.fingerprint += r.fingerprint
@@ -137,6 +140,9 @@ func (l *Layer) answer(ctx context.Context, found *rule, r explore.Request) (exp
 	}
 	return l.host.Run(ctx, found.script, r)
 }
+
+// Names reports whether a Config has a rule for a kind, whether or not the rule can be used.
+func (l *Layer) Names(kind schema.GroupVersionKind) bool { return l.kinds[kind] }
 
 // Kinds are those that any Config speaks of, in order.
 func (l *Layer) Kinds() []schema.GroupVersionKind { return l.Changed(nil) }

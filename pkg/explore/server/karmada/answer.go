@@ -26,9 +26,8 @@ func (h *handler) answer(ctx context.Context, asked *request) (given *response, 
 		return nil, refuse(http.StatusNotImplemented, "operation %s is unknown: use %s", text.Quote(asked.Operation, 64),
 			strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
 	}
-	if !h.answers(asked.gvk()) {
-		return nil, refuse(http.StatusNotFound, "no rule of this hub is for %s: write a Config, or remove the kind from the webhook's rules",
-			text.Quote(asked.gvk().String(), 256))
+	if err := h.check(asked.gvk()); err != nil {
+		return nil, refuse(http.StatusNotFound, "kind %s: %w", text.Quote(asked.gvk().String(), 256), err)
 	}
 	question, err := asked.question(operation)
 	if err != nil {
@@ -45,11 +44,11 @@ func (h *handler) answer(ctx context.Context, asked *request) (given *response, 
 		return nil, refuse(http.StatusNotFound, "no rule answers %s of %s: write one, or remove the operation from the webhook's rules",
 			asked.Operation, explore.NameOf(question.Object))
 	}
-	return respond(asked, question, found)
+	return respond(question, found)
 }
 
 // respond puts an answer into the fields that the operation has in the protocol. Messages and outcomes of health have none.
-func respond(asked *request, question explore.Request, found explore.Answer) (*response, error) {
+func respond(question explore.Request, found explore.Answer) (*response, error) {
 	given := &response{Successful: true}
 	switch question.Operation {
 	case explore.Replica:
@@ -65,7 +64,7 @@ func respond(asked *request, question explore.Request, found explore.Answer) (*r
 			given.RawStatus = map[string]any{} // nothing of the status, and not all of it, as without an answer
 		}
 	default:
-		patch, err := patchOf(asked, question, found)
+		patch, err := server.Difference(question.Object.Object, found.Object.Object)
 		if err != nil {
 			return nil, fmt.Errorf("make the patch of %s: %w", explore.NameOf(question.Object), err)
 		}
@@ -74,16 +73,6 @@ func respond(asked *request, question explore.Request, found explore.Answer) (*r
 		}
 	}
 	return given, nil
-}
-
-// patchOf returns the patch that makes the object of an answer from that of the request, or nil if they are equal.
-func patchOf(asked *request, question explore.Request, found explore.Answer) ([]byte, error) {
-	from := server.Request{ExploreRequest: v1alpha1.ExploreRequest{Object: asked.Object}}
-	made, err := from.Patch(question.Object.Object, found.Object.Object)
-	if err != nil {
-		return nil, err
-	}
-	return made.Patch, nil
 }
 
 // listOf returns a list that is there even if it is empty.

@@ -112,7 +112,12 @@ func hub(t testing.TB) (explore.Chain, *library.Layer) {
 func TestCasesByTheProtocol(t *testing.T) {
 	chain, layer := hub(t)
 	kinds := layer.Kinds()
-	w := &wire{t, serve(t, NewHandler(chain, func(kind gvk) bool { return slices.Contains(kinds, kind) }, 0))}
+	w := &wire{t, serve(t, NewHandler(chain, func(kind gvk) error {
+		if !slices.Contains(kinds, kind) {
+			return errors.New("no rule names it")
+		}
+		return nil
+	}, 0))}
 	ran := 0
 	for _, tree := range []string{"../../library/hub", "../../library/kinds"} {
 		folders, err := cases.Load(os.DirFS(tree), lua.New(clock, lua.DefaultLimits()))
@@ -158,7 +163,7 @@ func post(t testing.TB, h http.Handler, body string) (*response, []byte) {
 // FuzzHandler checks C22: no request makes the handler panic, or answer otherwise than the protocol says.
 func FuzzHandler(f *testing.F) {
 	chain, _ := hub(f)
-	h := NewHandler(chain, func(gvk) bool { return true }, 0)
+	h := NewHandler(chain, func(gvk) error { return nil }, 0)
 	w := &wire{t: f}
 	placed := map[string]any{"apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "metadata": map[string]any{"name": "a", "namespace": "b"},
 		"spec": map[string]any{"operatorVersion": map[string]any{"name": "v"}, "parameters": map[string]any{"N": "6"}, "placement": map[string]any{"divide": "N"}}}
@@ -194,7 +199,7 @@ func check(t *testing.T, h http.Handler, body string) {
 // FuzzInstances checks C22 with what is a request, but for the Instances in it.
 func FuzzInstances(f *testing.F) {
 	chain, _ := hub(f)
-	h := NewHandler(chain, func(gvk) bool { return true }, 0)
+	h := NewHandler(chain, func(gvk) error { return nil }, 0)
 	names := slices.Sorted(maps.Keys(operations))
 	for n := range names {
 		f.Add(uint8(n), `{"name":"a","annotations":{"kudo.dev/defaulted":"N"}}`, `{"parameters":{"N":"6"},"placement":{"divide":"N"}}`, `{"conditions":[]}`, int32(2))

@@ -11,8 +11,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/pkg/explore"
@@ -28,21 +31,47 @@ const (
 	MaxTime = 30 * time.Second
 )
 
+const (
+	// minWeight is what a request counts of the bytes that requests may have together, even if its body is smaller. It bounds how many
+	// requests are read and answered at a time.
+	minWeight = MaxBody / 32
+	// maxWaiting is how many requests wait for others at a time. Further ones are refused at once.
+	maxWaiting = 256
+	// maxRead is how long the body of a request may take to arrive.
+	maxRead = 5 * time.Second
+	// maxWrite is how long the answer may take to be sent.
+	maxWrite = 5 * time.Second
+)
+
 // maxMessage is the length of the longest message of a refusal, in bytes.
 const maxMessage = 1024
 
+// Answerer answers requests, as an explore.Chain does.
+type Answerer interface {
+	Explore(ctx context.Context, r explore.Request) (answer explore.Answer, known bool, err error)
+}
+
 // handler serves the protocol.
 type handler struct {
-	chain   explore.Chain
-	answers func(schema.GroupVersionKind) bool
-	limit   time.Duration
+	chain Answerer
+	check func(schema.GroupVersionKind) error
+	limit time.Duration
+	// bytes are those that the bodies of all requests may have together: what is decoded of a body takes many times its size.
+	bytes *semaphore.Weighted
+	// waiting is how many requests wait for bytes.
+	waiting atomic.Int64
 }
 
 // NewHandler returns a handler that answers a ResourceInterpreterContext by the chain. Serve it over TLS at Path: Karmada asks only so.
 //
-// Only kinds for which answers returns true are asked about: those that the rules of the hub name. It is never nil, and is called by
-// several goroutines at once. limit is how long a request may take, from the end of its header to the answer of the chain; 0, and more
-// than MaxTime, is MaxTime. The server bounds the time of the header and that of writing the answer.
+// The chain is asked only about kinds for which check returns nil: those that the rules of the hub name. Otherwise the error is the reason
+// of the refusal, in which the kind is named already. check is never nil, and is called by several goroutines at once. limit is how long a
+// request may take, from the end of its header to the answer of the chain; 0, and more than MaxTime, is MaxTime. The server bounds the time
+// of the header.
+//
+// Karmada has no credentials to show, so that whoever reaches the server can ask. The requests that are read and answered at a time have
+// at most MaxBody bytes together, and are at most 32; others wait within their time, up to 256 of them. A body must arrive within 5
+// seconds, and so must the answer at the client.
 //
 // What cannot be answered is refused by a response that is not successful, with a message and a code as of HTTP, and never by an empty
 // answer, which Karmada would act upon. The status of HTTP is 200 in all these cases, and 405 for another method than POST.
@@ -53,12 +82,13 @@ type handler struct {
 //	415  the media type is not application/json
 //	500  the answer is not known: a layer has failed
 //	501  the protocol has no such operation
+//	503  too many requests wait
 //	504  the time is over
-func NewHandler(chain explore.Chain, answers func(schema.GroupVersionKind) bool, limit time.Duration) http.Handler {
+func NewHandler(chain Answerer, check func(schema.GroupVersionKind) error, limit time.Duration) http.Handler {
 	if limit <= 0 || limit > MaxTime {
 		limit = MaxTime
 	}
-	return &handler{chain, answers, limit}
+	return &handler{chain: chain, check: check, limit: limit, bytes: semaphore.NewWeighted(MaxBody)}
 }
 
 // refusal is why a request has no answer.
@@ -84,10 +114,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
 	defer cancel()
-	asked, err := read(ctx, w, r)
+	asked := &request{}
 	var given *response
+	done, err := h.admit(ctx, r.ContentLength)
 	if err == nil {
-		given, err = h.answer(ctx, asked)
+		defer done()
+		if asked, err = read(ctx, w, r); err == nil {
+			given, err = h.answer(ctx, asked)
+		}
 	}
 	if err != nil {
 		given = &response{Status: statusOf(ctx, err)}
@@ -101,8 +135,44 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "write the answer: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
+	send(ctx, w, body)
+}
+
+// send sends an answer, and returns when it is sent: until then, it counts as a request. Whoever has asked may have closed the connection,
+// and a connection of a test may have no deadlines.
+func send(ctx context.Context, w http.ResponseWriter, body []byte) {
+	connection := http.NewResponseController(w)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWrite) // an answer that the time is over is sent, too
+	defer cancel()
+	if until, bounded := ctx.Deadline(); bounded {
+		_ = connection.SetWriteDeadline(until)
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // who has asked may have closed the connection
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body)
+	if connection.Flush() == nil {
+		_ = connection.SetWriteDeadline(time.Time{}) // the next request on the connection may be another handler's
+	}
+}
+
+// admit waits until the bytes of a request may be read, and returns what gives them back. A length that is not known is below 0.
+func (h *handler) admit(ctx context.Context, length int64) (done func(), err error) {
+	weight := max(length, minWeight)
+	if length < 0 || length > MaxBody {
+		weight = MaxBody
+	}
+	if !h.bytes.TryAcquire(weight) {
+		if h.waiting.Add(1) > maxWaiting {
+			h.waiting.Add(-1)
+			return nil, refuse(http.StatusServiceUnavailable, "more than %d requests wait", maxWaiting)
+		}
+		err := h.bytes.Acquire(ctx, weight)
+		h.waiting.Add(-1)
+		if err != nil {
+			return nil, fmt.Errorf("wait for other requests: %w", err)
+		}
+	}
+	return func() { h.bytes.Release(weight) }, nil
 }
 
 // encode returns a response in its envelope.
@@ -117,8 +187,10 @@ func read(ctx context.Context, w http.ResponseWriter, r *http.Request) (*request
 	}
 	// A connection that cannot have a deadline, as in a test, is read to its end.
 	connection := http.NewResponseController(w)
-	if deadline, bounded := ctx.Deadline(); bounded {
-		_ = connection.SetReadDeadline(deadline)
+	ctx, cancel := context.WithTimeout(ctx, maxRead)
+	defer cancel()
+	if until, bounded := ctx.Deadline(); bounded {
+		_ = connection.SetReadDeadline(until)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	var large *http.MaxBytesError

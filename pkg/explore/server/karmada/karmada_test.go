@@ -68,8 +68,11 @@ func ship(_ context.Context, r explore.Request) (a explore.Answer, known bool, e
 	return a, true, nil
 }
 
-func isShip(kind schema.GroupVersionKind) bool {
-	return kind == schema.GroupVersionKind{Group: "sea.example.com", Version: "v1", Kind: "Ship"}
+func isShip(kind schema.GroupVersionKind) error {
+	if kind != (schema.GroupVersionKind{Group: "sea.example.com", Version: "v1", Kind: "Ship"}) {
+		return errors.New("no rule of this hub names it")
+	}
+	return nil
 }
 
 // document is a request of the protocol, about a Ship with a spec; further fields follow a comma.
@@ -229,7 +232,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"Operation":      {"an operation that is declared and never asked", document("Prune", `{}`, ""), 501, `operation "Prune" is unknown: use AggregateStatus, InterpretComponent`},
 		"Own":            {"an operation by the name that it has in kudo", document("ExploreHealthy", `{}`, ""), 501, `operation "ExploreHealthy" is unknown`},
-		"Kind":           {"a kind that is not answered", strings.ReplaceAll(healthy, "Ship", "Boat"), 404, `no rule of this hub is for "sea.example.com/v1, Kind=Boat"`},
+		"Kind":           {"a kind that is not answered", strings.ReplaceAll(healthy, "Ship", "Boat"), 404, `kind "sea.example.com/v1, Kind=Boat": no rule of this hub names it`},
 		"Version":        {"or not in this version", strings.ReplaceAll(strings.ReplaceAll(healthy, `"version":"v1"`, `"version":"v2"`), "sea.example.com/v1", "sea.example.com/v2"), 404, "no rule of this hub"},
 		"Rule":           {"no layer has a rule", strings.ReplaceAll(healthy, `"name":"a"`, `"name":"x"`), 404, "no rule answers InterpretHealth of Ship b/x"},
 		"Error":          {"a layer that cannot answer; the message is one line, and bounded", document("InterpretHealth", `{"do":"fail"}`, ""), 500, "ExploreHealthy of Ship b/a is unknown: user: the mast is broken"},
