@@ -15,17 +15,15 @@ func instanceRules() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	customizations, warnings, err := karmada.FromConfigs(configs, nil)
+	if err != nil || len(warnings) > 0 {
+		return nil, fmt.Errorf("rules for Instances: %v %w", warnings, err)
+	}
 	var out []*unstructured.Unstructured
-	for n := range configs {
-		customizations, warnings, err := karmada.FromConfig(&configs[n])
-		if err != nil || len(warnings) > 0 {
-			return nil, fmt.Errorf("rules for Instances: %v %w", warnings, err)
-		}
-		for _, fields := range customizations {
-			obj := &unstructured.Unstructured{Object: fields}
-			obj.SetLabels(map[string]string{"app": "kudo-manager"})
-			out = append(out, obj)
-		}
+	for _, fields := range customizations {
+		obj := &unstructured.Unstructured{Object: fields}
+		obj.SetLabels(map[string]string{"app": "kudo-manager"})
+		out = append(out, obj)
 	}
 	return out, nil
 }

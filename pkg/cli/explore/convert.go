@@ -12,6 +12,7 @@ import (
 	"kudo.dev/kudo/pkg/explore/config"
 	"kudo.dev/kudo/pkg/explore/karmada"
 	"kudo.dev/kudo/pkg/explore/library"
+	karmadaserver "kudo.dev/kudo/pkg/explore/server/karmada"
 )
 
 // Formats of rules, between which the command convert converts.
@@ -26,6 +27,8 @@ type convertOptions struct {
 	library, strict bool
 	// instanceRules converts the rules for Instances that a hub has.
 	instanceRules bool
+	// webhookURL or webhookService is where Karmada reaches the webhook of a hub, and caFile has the certificates that it trusts for that.
+	webhookURL, webhookService, caFile string
 }
 
 func newConvert(env *command.Env) *cobra.Command {
@@ -43,8 +46,14 @@ are errors, and nothing is printed. With --library, the Configs are the rules th
 they are the rules for Instances, which Karmada needs to divide Instances over clusters and to report what they became
 there.
 
+With --webhook-url or --webhook-service, where a hub (manager --hub) serves its webhooks, Karmada asks the hub for what its
+own scripts cannot say: a ResourceInterpreterWebhookConfiguration for each kind takes the place of the warnings, but for
+Pack, which Karmada never asks. The hub answers for kinds of its Configs: apply the Configs there, too.
+
   kubectl kudo explore convert customizations.yaml > config.yaml
   kubectl kudo explore convert --to karmada --strict config.yaml | kubectl apply -f -
+  kubectl kudo explore convert --to karmada --strict config.yaml --webhook-ca-file ca.crt \
+    --webhook-service kudo-system/kudo-controller-manager-service | kubectl apply -f -
   kubectl kudo explore convert --to karmada --instance-rules | kubectl apply -f -`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -54,13 +63,23 @@ there.
 			case o.to != toConfig && o.to != toKarmada:
 				return command.UsageError("--to is %q: use %s or %s", o.to, toConfig, toKarmada)
 			}
-			return o.run(args)
+			endpoint, err := o.endpoint()
+			if err != nil {
+				return err
+			}
+			return o.run(args, endpoint)
 		},
 	}
 	cmd.Flags().StringVar(&o.to, "to", toConfig, "what to write: config or karmada")
 	cmd.Flags().BoolVar(&o.library, "library", false, "convert the rules that come with kudo")
 	cmd.Flags().BoolVar(&o.instanceRules, "instance-rules", false, "convert the rules for Instances, which a hub has")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "regard warnings of --to karmada as errors")
+	cmd.Flags().StringVar(&o.webhookURL, "webhook-url", "", "where Karmada reaches the webhooks of a hub, such as "+
+		"https://hub.example.org:9443")
+	cmd.Flags().StringVar(&o.webhookService, "webhook-service", "", "the Service by which Karmada reaches them, as NAMESPACE/NAME or "+
+		"NAMESPACE/NAME:PORT")
+	cmd.Flags().StringVar(&o.caFile, "webhook-ca-file", "", "PEM file of certificates, one of which has signed that of the hub; default "+
+		"those that Karmada's system trusts")
 	return cmd
 }
 
@@ -75,43 +94,74 @@ func (o *convertOptions) hasOneSource(files []string) bool {
 	return sources == 1
 }
 
-func (o *convertOptions) run(args []string) error {
+// maxCAFile bounds the file of certificates, in bytes.
+const maxCAFile = 1 << 20
+
+// endpoint returns where Karmada asks the hub, or nil if it shall not.
+func (o *convertOptions) endpoint() (*karmada.Endpoint, error) {
+	switch {
+	case o.webhookURL == "" && o.webhookService == "" && o.caFile == "":
+		return nil, nil
+	case o.to != toKarmada:
+		return nil, command.UsageError("--webhook-url, --webhook-service and --webhook-ca-file require --to %s", toKarmada)
+	case (o.webhookURL == "") == (o.webhookService == ""):
+		return nil, command.UsageError("name the webhook by one of --webhook-url and --webhook-service")
+	}
+	flag, value, parse := "--webhook-url", o.webhookURL, karmada.NewURL
+	if o.webhookService != "" {
+		flag, value, parse = "--webhook-service", o.webhookService, karmada.NewService
+	}
+	endpoint, err := parse(value, karmadaserver.Path)
+	if err != nil {
+		return nil, command.UsageError("%s: %w", flag, err)
+	}
+	if o.caFile == "" {
+		return endpoint, nil
+	}
+	if endpoint.CABundle, err = command.ReadBounded(o.caFile, maxCAFile); err == nil {
+		err = karmada.CheckBundle(endpoint.CABundle)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-ca-file %s: %w", o.caFile, err)
+	}
+	return endpoint, nil
+}
+
+func (o *convertOptions) run(args []string, endpoint *karmada.Endpoint) error {
 	configs, err := o.configs(args)
 	if err != nil {
 		return err
 	}
-	var documents []string
-	found := 0
-	for i := range configs {
-		c := &configs[i]
-		if o.to == toConfig {
-			text, err := configText(c)
+	if o.to == toConfig {
+		var documents []string
+		for i := range configs {
+			text, err := configText(&configs[i])
 			if err != nil {
 				return err
 			}
 			documents = append(documents, text)
-			continue
 		}
-		customizations, warnings, err := convertConfig(c)
+		return o.env.Print(strings.Join(documents, "---\n"))
+	}
+	documents, warnings, err := convertConfigs(configs, endpoint)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		o.env.Warnf("%s", w)
+	}
+	if o.strict && len(warnings) > 0 {
+		return fmt.Errorf("found %d parts of Configs that Karmada has not, or runs otherwise", len(warnings))
+	}
+	var texts []string
+	for _, document := range documents {
+		text, err := yamldoc.Marshal(document)
 		if err != nil {
 			return err
 		}
-		for _, w := range warnings {
-			o.env.Warnf("%s", w)
-		}
-		found += len(warnings)
-		for _, customization := range customizations {
-			text, err := yamldoc.Marshal(customization)
-			if err != nil {
-				return err
-			}
-			documents = append(documents, text)
-		}
+		texts = append(texts, text)
 	}
-	if o.strict && found > 0 {
-		return fmt.Errorf("found %d parts of Configs that Karmada has not, or runs otherwise", found)
-	}
-	return o.env.Print(strings.Join(documents, "---\n"))
+	return o.env.Print(strings.Join(texts, "---\n"))
 }
 
 // configs returns the Configs of a file, or those that come with kudo.
@@ -125,10 +175,12 @@ func (o *convertOptions) configs(files []string) ([]v1alpha1.Config, error) {
 	return readConfigs(o.env, files)
 }
 
-// convertConfig turns a Config into customizations, if it is valid.
-func convertConfig(c *v1alpha1.Config) ([]map[string]any, []string, error) {
-	if _, problems := config.Validate(c); len(problems) > 0 {
-		return nil, nil, fmt.Errorf("invalid Config/%s: %w", c.Name, problems[0])
+// convertConfigs turns Configs into documents of Karmada, if they are valid.
+func convertConfigs(configs []v1alpha1.Config, endpoint *karmada.Endpoint) ([]map[string]any, []string, error) {
+	for i := range configs {
+		if _, problems := config.Validate(&configs[i]); len(problems) > 0 {
+			return nil, nil, fmt.Errorf("invalid Config/%s: %w", configs[i].Name, problems[0])
+		}
 	}
-	return karmada.FromConfig(c)
+	return karmada.FromConfigs(configs, endpoint)
 }

@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"encoding/pem"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -49,6 +51,44 @@ func TestConvertToKarmada(t *testing.T) {
 			out, errs := commandtest.Expect(t, New, tc.code, tc.input, append([]string{"explore", "convert", "--to", "karmada", "-"}, tc.args...)...)
 			if !strings.Contains(out, tc.out) || !strings.Contains(errs, tc.errs) || tc.out == "" && out != "" {
 				t.Errorf("%s:\n%s%s", tc.reason, out, errs)
+			}
+		})
+	}
+}
+
+// TestConvertWebhook checks C20: the flags name the webhook of a hub in one way, and the certificates that Karmada trusts.
+func TestConvertWebhook(t *testing.T) {
+	input := "apiVersion: config.kudo.dev/v1alpha1\nkind: Config\nmetadata: {name: c}\nspec: {explorations: [{apiVersion: g/v1, kind: K, health: {field: '{.status.phase}', healthy: [Done]}}]}\n"
+	t.Chdir(t.TempDir())
+	write(t, "key.pem", "-----BEGIN PRIVATE KEY-----\nZ2VoZWlt\n-----END PRIVATE KEY-----\n")
+	server := httptest.NewTLSServer(nil)
+	server.Close()
+	write(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	to := func(args ...string) []string {
+		return append([]string{"explore", "convert", "--to", "karmada", "-"}, args...)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		args   []string
+		code   int
+		want   string
+	}{
+		"URL":       {"a URL", to("--webhook-url", "https://hub:9443", "--strict"), 0, "url: https://hub:9443/karmada/v1alpha1\n"},
+		"Service":   {"a Service", to("--webhook-service", "a/b", "--strict"), 0, "service:\n      name: b\n      namespace: a\n      path: /karmada/v1alpha1\n      port: 443\n"},
+		"CA":        {"certificates", to("--webhook-service", "a/b", "--webhook-ca-file", "ca.crt"), 0, "caBundle: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0t"},
+		"None":      {"without a webhook, a rule by fields is an error", to("--strict"), command.ExitError, "found 1 parts"},
+		"Both":      {"both", to("--webhook-url", "https://hub", "--webhook-service", "a/b"), command.ExitUsage, "one of --webhook-url and --webhook-service"},
+		"OnlyCA":    {"neither", to("--webhook-ca-file", "ca.crt"), command.ExitUsage, "one of --webhook-url and --webhook-service"},
+		"HTTP":      {"no TLS", to("--webhook-url", "http://hub"), command.ExitUsage, "--webhook-url: the URL must be like https://"},
+		"NoService": {"no namespace", to("--webhook-service", "b"), command.ExitUsage, "--webhook-service: service \"b\" must be NAMESPACE/NAME"},
+		"Key":       {"a key is no certificate, and is not printed", to("--webhook-url", "https://hub", "--webhook-ca-file", "key.pem"), command.ExitError, "--webhook-ca-file key.pem: it has a block \"PRIVATE KEY\""},
+		"Missing":   {"no file", to("--webhook-url", "https://hub", "--webhook-ca-file", "absent"), command.ExitError, "--webhook-ca-file absent: "},
+		"ToConfig":  {"Configs have no webhook of Karmada", []string{"explore", "convert", "--webhook-url", "https://hub", "-"}, command.ExitUsage, "require --to karmada"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs := commandtest.Expect(t, New, tc.code, input, tc.args...)
+			if !strings.Contains(out+errs, tc.want) || strings.Contains(out+errs, "Z2VoZWlt") || tc.code == 0 && errs != "" {
+				t.Errorf("%s: want %q in\n%s%s", tc.reason, tc.want, out, errs)
 			}
 		})
 	}

@@ -38,6 +38,7 @@ func TestExploreOutput(t *testing.T) {
 		"convert":         {"a customization becomes a Config", []string{"convert", dir + "customization.yaml"}, 0},
 		"convert-karmada": {"a Config becomes customizations", []string{"convert", "--to", "karmada", dir + "config.yaml"}, 0},
 		"convert-strict":  {"what Karmada has not is an error", []string{"convert", "--to", "karmada", "--strict", dir + "config.yaml"}, command.ExitError},
+		"convert-webhook": {"a hub is asked for what Karmada's scripts cannot say", []string{"convert", "--to", "karmada", "--strict", "--webhook-url", "https://hub.example.org:9443", dir + "config.yaml"}, 0},
 		"convert-to":      {"two formats exist", []string{"convert", "--to", "helm", dir + "config.yaml"}, command.ExitUsage},
 		"convert-secret":  {"another kind does not", []string{"convert", dir + "secret.yaml"}, command.ExitError},
 	} {

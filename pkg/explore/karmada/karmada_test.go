@@ -52,8 +52,13 @@ func TestToConfig(t *testing.T) {
 	}
 }
 
-// TestFromConfig is C20 and C21: a script becomes what Karmada runs, and what Karmada has not is named.
-func TestFromConfig(t *testing.T) {
+// scriptsOf returns the scripts of a customization.
+func scriptsOf(customization map[string]any) map[string]any {
+	return customization["spec"].(map[string]any)["customizations"].(map[string]any)
+}
+
+// TestFromConfigs is C20 and C21: a script becomes what Karmada runs, and what Karmada has not is named.
+func TestFromConfigs(t *testing.T) {
 	script := func(customization map[string]any, key string) string {
 		rule, _ := scriptsOf(customization)[key].(map[string]any)
 		text, _ := rule["luaScript"].(string)
@@ -71,7 +76,7 @@ func TestFromConfig(t *testing.T) {
 		{APIVersion: "v1", Kind: "Local", HealthLua: "local function InterpretHealth(o) return ('a'):rep(2) ~= nil end"},
 		{APIVersion: "v1", Kind: "Rule", Health: &v1alpha1.HealthRule{Field: "{.status.phase}", Healthy: []string{"Done"}}},
 	}
-	got, warnings, err := FromConfig(c)
+	got, warnings, err := FromConfigs([]v1alpha1.Config{*c}, nil)
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%d customizations: %v", len(got), err)
 	}
@@ -91,18 +96,18 @@ func TestFromConfig(t *testing.T) {
 		t.Errorf("nil becomes an empty table:\n%s", text)
 	}
 	if diff := cmp.Diff([]string{
-		"Config/c: spec.retentions[1] is left out: Karmada has no rules by fields. Write retentionLua",
+		"Config/c: spec.retentions[1] is left out: Karmada has no rules by fields. Write retentionLua, or have Karmada ask a hub (--webhook-url or --webhook-service)",
 		"Config/c: spec.explorations[1].packingLua is left out: Karmada has no such operation",
 		"Config/c: spec.explorations[1], ExploreDependencies: line 1: Karmada has no string.gsub",
 		"Config/c: spec.explorations[1], ExploreDependencies: seen is a global: another script may find its value, as scripts share machines there",
 		"Config/c: spec.explorations[2], ExploreHealthy: line 1: Karmada has no rep",
 		"Config/c: spec.explorations[2], ExploreHealthy: InterpretHealth is local: Karmada calls a global function",
-		"Config/c: spec.explorations[3].health is left out: Karmada has no rules by fields. Write healthLua",
+		"Config/c: spec.explorations[3].health is left out: Karmada has no rules by fields. Write healthLua, or have Karmada ask a hub (--webhook-url or --webhook-service)",
 	}, warnings); diff != "" {
 		t.Errorf("the warnings (-want +got):\n%s", diff)
 	}
 	c.Spec.Explorations = []v1alpha1.Exploration{{APIVersion: "v1", Kind: "K", HealthLua: "return ("}}
-	if _, _, err := FromConfig(c); err == nil || !strings.Contains(err.Error(), "script spec.explorations[0], ExploreHealthy of Config/c: ") {
+	if _, _, err := FromConfigs([]v1alpha1.Config{*c}, nil); err == nil || !strings.Contains(err.Error(), "script spec.explorations[0], ExploreHealthy of Config/c: ") {
 		t.Errorf("a script that cannot be parsed: %v", err)
 	}
 }

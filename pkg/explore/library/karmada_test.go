@@ -63,14 +63,12 @@ func newInterpreter(t testing.TB, configs []v1alpha1.Config) *interpreter {
 		l.Push(l.SetFuncs(l.NewTable(), kubeFunctions))
 		return 1
 	})
-	for n := range configs {
-		customizations, warnings, err := karmada.FromConfig(&configs[n])
-		if err != nil || len(warnings) > 0 {
-			t.Fatalf("%v: %s", err, strings.Join(warnings, "\n"))
-		}
-		for _, customization := range customizations {
-			i.add(t, customization)
-		}
+	customizations, warnings, err := karmada.FromConfigs(configs, nil)
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("%v: %s", err, strings.Join(warnings, "\n"))
+	}
+	for _, customization := range customizations {
+		i.add(t, customization)
 	}
 	return i
 }
