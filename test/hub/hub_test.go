@@ -33,7 +33,7 @@ func TestHub(t *testing.T) {
 		name string
 		run  func(t *testing.T, p *planes)
 	}{
-		{"Place", checkPlace}, {"Waves", checkWaves}, {"Stop", checkStop}, {"Foreign", checkForeign}, {"Admission", checkAdmission},
+		{"Answers", checkAnswers}, {"Place", checkPlace}, {"Waves", checkWaves}, {"Stop", checkStop}, {"Foreign", checkForeign}, {"Admission", checkAdmission},
 		{"PlaceRight", checkPlaceRight}, {"Remove", checkRemove}, {"Delete", checkDelete}, {"Commands", checkCommands},
 		{"Runs", checkRuns}, {"Uninstall", checkUninstall}, {"Honest", checkHonest},
 	} {

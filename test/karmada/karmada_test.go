@@ -4,6 +4,7 @@ package karmada
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,14 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/manifests"
 	"kudo.dev/kudo/pkg/clusters"
 	"kudo.dev/kudo/pkg/clusters/karmada"
+	rules "kudo.dev/kudo/pkg/explore/karmada"
+	server "kudo.dev/kudo/pkg/explore/server/karmada"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
@@ -35,7 +40,7 @@ type hub struct {
 	strict client.Client
 }
 
-// TestHub checks C6, C12, C19, C30, C44 on a real API server, whose definitions are those of Karmada.
+// TestHub checks C6, C12, C19, C20, C30, C44 on a real API server, whose definitions are those of Karmada.
 func TestHub(t *testing.T) {
 	definitions := corpus.Karmada(t)
 	plane, err := env.StartBare("--profile", "api")
@@ -46,9 +51,10 @@ func TestHub(t *testing.T) {
 	h := &hub{Cluster: c, clock: clocktesting.NewFakeClock(time.Now()), strict: client.WithFieldValidation(c, client.FieldValidation("Strict"))}
 	h.DefineFiles(t, manifests.Files, "crds/kudo.dev_instances.yaml")
 	h.Define(t, []byte(corpus.KarmadaCluster))
-	h.DefineFiles(t, definitions, "policy/*.yaml", "work/*.yaml")
+	h.DefineFiles(t, definitions, "policy/*.yaml", "work/*.yaml", "config/*.yaml")
 	h.start(t)
 	t.Run("documents", h.checkDocuments)
+	t.Run("rules", h.checkRules)
 	t.Run("place", h.checkPlace)
 	t.Run("foreign", h.checkForeign)
 	t.Run("observe", h.checkObserve)
@@ -148,6 +154,59 @@ func (h *hub) checkDocuments(t *testing.T) {
 				t.Errorf("an unknown field gives %v", err)
 			}
 		})
+	}
+}
+
+// checkRules creates what Configs become for Karmada, by scripts and by the webhook of a hub in each form; the API server refuses a field that
+// it does not know. It checks what Karmada's webhooks refuse, too.
+func (h *hub) checkRules(t *testing.T) {
+	config := configv1alpha1.Config{ObjectMeta: metav1.ObjectMeta{Name: "rules"}}
+	config.Spec.Retentions = []configv1alpha1.LocalValueRetention{{APIVersion: "v1", Kind: "Pod", Fields: []string{"{.spec.nodeName}"}},
+		{APIVersion: "example.com/v1", Kind: "Ship", Fields: []string{"{.spec.sail}"}}}
+	config.Spec.Explorations = []configv1alpha1.Exploration{{APIVersion: "example.com/v1", Kind: "Ship", StatusLua: "return observedObj.status",
+		Health: &configv1alpha1.HealthRule{Field: "{.status.phase}", Healthy: []string{"Afloat"}}}}
+	byURL, err := rules.NewURL("https://hub.example.org:9443", server.Path)
+	env.Must(t, err)
+	byService, err := rules.NewService("kudo-system/kudo-controller-manager-service", server.Path)
+	env.Must(t, err)
+	certified := *byURL
+	certified.CABundle = h.Config.CAData
+	for reason, endpoint := range map[string]*rules.Endpoint{"a URL": byURL, "a Service": byService, "a URL and certificates": &certified} {
+		documents, warnings, err := rules.FromConfigs([]configv1alpha1.Config{config}, endpoint)
+		env.Must(t, err)
+		if len(documents) != 3 || len(warnings) > 0 {
+			t.Errorf("%s: %d documents, %q", reason, len(documents), warnings)
+		}
+		for _, fields := range documents {
+			document := &unstructured.Unstructured{Object: fields}
+			env.Must(t, h.strict.Create(t.Context(), document, client.DryRunAll))
+			hooks, _, _ := unstructured.NestedSlice(document.Object, "webhooks")
+			for _, hook := range hooks {
+				checkHook(t, reason, hook.(map[string]any))
+			}
+		}
+	}
+}
+
+// checkHook checks what Karmada's webhooks check of a ResourceInterpreterWebhookConfiguration, and its definition does not.
+func checkHook(t *testing.T, reason string, hook map[string]any) {
+	t.Helper()
+	name, _, _ := unstructured.NestedString(hook, "name")
+	_, hasURL, _ := unstructured.NestedString(hook, "clientConfig", "url")
+	_, hasService, _ := unstructured.NestedMap(hook, "clientConfig", "service")
+	timeout, _, _ := unstructured.NestedInt64(hook, "timeoutSeconds")
+	versions, _, _ := unstructured.NestedStringSlice(hook, "interpreterContextVersions")
+	if len(validation.IsFullyQualifiedName(nil, name)) > 0 || hasURL == hasService || timeout < 1 || timeout > 30 || !slices.Equal(versions, []string{"v1alpha1"}) {
+		t.Errorf("%s: %v", reason, hook)
+	}
+	hookRules, _, _ := unstructured.NestedSlice(hook, "rules")
+	for _, rule := range hookRules {
+		for _, field := range []string{"operations", "apiGroups", "apiVersions", "kinds"} {
+			values, _, _ := unstructured.NestedStringSlice(rule.(map[string]any), field)
+			if len(values) == 0 || slices.Contains(values, "*") || slices.Contains(values, "Prune") {
+				t.Errorf("%s: %s are %v", reason, field, values)
+			}
+		}
 	}
 }
 
