@@ -26,14 +26,17 @@ func (f ForgetCluster) Change(context.Context, client.Client) (Change, error) {
 		return Change{}, err
 	}
 	isMember := func(m v1beta1.MemberStatus) bool { return m.Cluster == f.Cluster }
-	isPlaced := func(c v1beta1.PlacedCluster) bool { return c.Name == f.Cluster }
 	switch {
 	case !slices.ContainsFunc(i.Status.Members, isMember):
 		return Change{}, fmt.Errorf("instance %s/%s has no copy in cluster %s that the hub knows of: kubectl kudo placement show lists those "+
 			"that have one", i.Namespace, i.Name, f.Cluster)
-	case i.DeletionTimestamp == nil && slices.ContainsFunc(i.Spec.Placement.Clusters, isPlaced):
-		return Change{}, fmt.Errorf("instance %s/%s is placed on cluster %s: take the cluster out of spec.placement.clusters first", i.Namespace,
-			i.Name, f.Cluster)
+	case i.DeletionTimestamp == nil && i.IsPlacedOn(f.Cluster):
+		where := "spec.placement.clusters"
+		if d := i.Spec.Placement.Decision; d != nil {
+			where = "the decision " + d.Name
+		}
+		return Change{}, fmt.Errorf("instance %s/%s is placed on cluster %s: take the cluster out of %s first", i.Namespace,
+			i.Name, f.Cluster, where)
 	}
 	return Change{Verb: "is not waited for in cluster " + f.Cluster + " any more: what is left there, delete there", Apply: f.Apply}, nil
 }

@@ -81,7 +81,7 @@ func (r PauseRollout) Change(context.Context, client.Client) (Change, error) {
 	case placement.Waves != nil && placement.Waves.Paused:
 		return Change{}, fmt.Errorf("the rollout of instance %s/%s is paused already: kubectl kudo placement resume goes on with it", i.Namespace,
 			i.Name)
-	case len(placement.Groups()) < 2:
+	case len(i.WaveGroups()) < 2:
 		return Change{}, fmt.Errorf("instance %s/%s has one wave, and there is no next one to hold: make waves with kubectl kudo update "+
 			"--instance %s -n %s --wave CLUSTER", i.Namespace, i.Name, i.Name, i.Namespace)
 	}

@@ -65,8 +65,8 @@ type Validator struct {
 	Versions Versions
 	// Keys of the digests in baselines. Where one cannot be read, an edit is compared with the spec before it.
 	Keys history.Keys
-	// Hub is set on a hub, which places Instances.
-	Hub bool
+	// Hub is set on a hub, which places Instances, and Decisions on one that reads the decisions of schedulers.
+	Hub, Decisions bool
 }
 
 // Handle implements admission.Handler.
@@ -108,7 +108,7 @@ func (v *Validator) judge(ctx context.Context, old, instance *v1beta1.Instance) 
 	if err != nil {
 		return responseFor(err, nil)
 	}
-	placed, err := placement(old, instance, ov, v.Hub)
+	placed, err := placement(old, instance, ov, v.Hub, v.Decisions)
 	if err != nil {
 		return responseFor(err, nil)
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // placement judges what an edit does to spec.placement. On a hub, it returns what is wrong with it; in a cluster, where a hub has judged
-// it, it only keeps spec.placement from coming and going.
-func placement(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, hub bool) (warnings []string, err error) {
+// it, it only keeps spec.placement from coming and going. Only some hubs read decisions.
+func placement(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, hub, decisions bool) (warnings []string, err error) {
 	has, had := instance.Spec.Placement != nil, old != nil && old.Spec.Placement != nil
 	switch {
 	case has && old != nil && !had && len(old.Status.PlanStatus) > 0:
@@ -33,6 +33,9 @@ func placement(old, instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, hub
 		return []string{"spec.placement is missing, and a hub runs no plans: the Instance runs nowhere"}, nil
 	case !has || !hub || had && isPlacementJudged(old, instance):
 		return nil, nil
+	}
+	if instance.Spec.Placement.Decision != nil && !decisions {
+		return nil, clusters.ErrNoDecisions
 	}
 	var version *v1beta1.OperatorVersionSpec
 	if ov != nil {

@@ -31,9 +31,9 @@ type Engine interface { //nolint:interfacebloat // the five are the duties of on
 
 // Placed is an Instance with what each cluster gets of it.
 type Placed struct {
-	// Instance of the hub.
+	// Instance of the hub, whose status has what its decision has come to.
 	Instance *v1beta1.Instance
-	// Clusters in the order of spec.placement.
+	// Clusters in the order of spec.placement, or of the decision.
 	Clusters []Target
 }
 
@@ -58,8 +58,15 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
+// HoldError says why a decision is not acted upon: what is placed stays as it is.
+type HoldError struct{ Message string }
+
+func (e *HoldError) Error() string { return e.Message }
+
 // Observation is what an engine shows of a placed Instance.
 type Observation struct {
+	// Undecided says why the clusters that the Instance runs on may be others than those that its decision names, or is "".
+	Undecided string
 	// Silent says why the engine's reports are not fresh, or is "".
 	Silent string
 	// Unschedulable says why the engine has found no cluster, or is "".

@@ -399,6 +399,21 @@ func TestValidateMore(t *testing.T) {
 		}, []string{"include[1].name: it is empty"}},
 		{"a hundred clusters", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Clusters = manyClusters(100) }, nil},
 		{"one more", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Clusters = manyClusters(101) }, []string{"there are 101: name 1 to 100 clusters"}},
+		{"a decision", func(_ *v1beta1.Instance, p *v1beta1.Placement) {
+			p.Clusters, p.Decision, p.Divide = nil, &v1beta1.DecisionReference{Name: "prod"}, "REPLICAS"
+			p.Waves = &v1beta1.Waves{Groups: [][]string{{"m9"}}}
+		}, nil},
+		{"a decision and a list", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Decision = &v1beta1.DecisionReference{Name: "prod"} },
+			[]string{"spec.placement.decision: the decision prod names the clusters, and spec.placement.clusters names 2, too: remove one of the two"}},
+		{"a decision that no label can name", func(_ *v1beta1.Instance, p *v1beta1.Placement) {
+			p.Clusters, p.Decision = nil, &v1beta1.DecisionReference{Name: "a b"}
+		}, []string{`spec.placement.decision.name: "a b" cannot be the value of the label`}},
+		{"neither", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Clusters = nil },
+			[]string{"spec.placement.clusters: there are 0: name 1 to 100 clusters, or the decision of a scheduler in spec.placement.decision"}},
+		{"a group of a decision twice", func(_ *v1beta1.Instance, p *v1beta1.Placement) {
+			p.Clusters, p.Decision = nil, &v1beta1.DecisionReference{Name: "prod"}
+			p.Waves = &v1beta1.Waves{Groups: [][]string{{"m1"}, {"m1"}}}
+		}, []string{"m1 is in two groups"}},
 		{"two mistakes", func(_ *v1beta1.Instance, p *v1beta1.Placement) { p.Clusters[1].Name, p.Divide = "m1", "NODES" },
 			[]string{"clusters[1].name: m1 is there twice", "divide: spec.parameters has no value for NODES"}},
 	} {
@@ -414,6 +429,55 @@ func TestValidateMore(t *testing.T) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, want)
 			}
 		}
+	}
+}
+
+// TestDecided checks C13 and C45: shares of the clusters that a decision names are at least 1, unless the value is 0.
+func TestDecided(t *testing.T) {
+	for value, want := range map[string]string{"3": "", "4": "", "0": "", "2": "the decision prod names 3 clusters, and REPLICAS=2 gives some of them"} {
+		i := placed()
+		i.Spec.Placement = &v1beta1.Placement{Decision: &v1beta1.DecisionReference{Name: "prod"}, Divide: "REPLICAS"}
+		i.Spec.Parameters["REPLICAS"] = value
+		err := ValidateDecided(i, []string{"m1", "m2", "m3"})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", value, err, want)
+		}
+		i.Spec.Placement.Divide = ""
+		if err := ValidateDecided(i, []string{"m1", "m2", "m3"}); err != nil {
+			t.Errorf("nothing is divided: %v", err)
+		}
+	}
+	if got := Shares(6, nil); len(got) > 0 {
+		t.Errorf("shares of no cluster: %v", got)
+	}
+}
+
+// TestUndecided checks C45: while the clusters that are summed up may not be those that were decided, Ready is not true, nor if there are none.
+func TestUndecided(t *testing.T) {
+	i := placed()
+	i.Spec.Placement = &v1beta1.Placement{Decision: &v1beta1.DecisionReference{Name: "prod"}}
+	i.Status.Decision = &v1beta1.DecisionStatus{Name: "prod", Clusters: []string{"m1"}}
+	m := ready()
+	o := observed(map[string]Member{"m1": m})
+	check := func(reason string, status metav1.ConditionStatus, want string) {
+		t.Helper()
+		if got := Summarize(i, o, BeginRollout(i, time.Now()), time.Now()).Ready; got.Status != status || got.Reason != want {
+			t.Errorf("%s: %+v, want %s %s", reason, got, status, want)
+		}
+	}
+	check("the report is of another set", metav1.ConditionUnknown, v1beta1.ReasonMembersLagging)
+	m.Report.Template, m.Report.Released = i.Template(), i.Template()
+	check("it is of this set", metav1.ConditionTrue, v1beta1.ReasonMembersReady)
+	o.Undecided = "a slice is missing"
+	check("the decision is held", metav1.ConditionUnknown, v1beta1.ReasonDecisionHeld)
+	o.Undecided = ""
+	i.Status.Decision.Clusters = nil
+	o = observed(map[string]Member{})
+	check("it names none", metav1.ConditionFalse, v1beta1.ReasonNotScheduled)
+	wave, _ := AdvanceRollout(i, BeginRollout(i, time.Now()), nil, time.Now())
+	i.Status.Wave = &wave
+	if again := BeginRollout(i, time.Now().Add(time.Hour)); wave.State != v1beta1.WaveDone || wave.Of != 0 || !reflect.DeepEqual(again, wave) {
+		t.Errorf("waves of no cluster: %+v, then %+v", wave, again)
 	}
 }
 

@@ -103,7 +103,7 @@ func (h *randomHistory) hasFailed(name string) bool {
 
 // failures are the members of the first waves that count as failed.
 func (h *randomHistory) failures(waves int32) (names []string) {
-	for _, group := range h.instance.Spec.Placement.Groups()[:waves] {
+	for _, group := range h.instance.WaveGroups()[:waves] {
 		for _, name := range group {
 			if h.hasFailed(name) {
 				names = append(names, name)
@@ -116,7 +116,7 @@ func (h *randomHistory) failures(waves int32) (names []string) {
 
 // isOK reports whether each member of a wave is ready with a complete plan, or counts as failed.
 func (h *randomHistory) isOK(wave int32) bool {
-	return !slices.ContainsFunc(h.instance.Spec.Placement.Groups()[wave-1], func(name string) bool {
+	return !slices.ContainsFunc(h.instance.WaveGroups()[wave-1], func(name string) bool {
 		m := h.members[name]
 		return (m.State != v1beta1.MemberReady || m.PlanStatus != v1beta1.Complete) && !h.hasFailed(name)
 	})

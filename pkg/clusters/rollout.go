@@ -12,13 +12,17 @@ import (
 // minLossPatience is how long a cluster may be lost before it counts as failed, at least (C34).
 const minLossPatience = 5 * time.Minute
 
-// BeginRollout returns the wave that a reconcile starts from: that of the status, or the first one of a new generation (C33, C35).
+// BeginRollout returns the wave that a reconcile starts from: that of the status, or the first one of a new generation (C33, C35), or of
+// other clusters that a decision names (C45). It is wave 0 of 0 if the decision names none.
 func BeginRollout(instance *v1beta1.Instance, now time.Time) v1beta1.WaveStatus {
-	of := int32(len(instance.Spec.Placement.Groups()))
-	if wave := instance.Status.Wave; wave != nil && wave.Generation == instance.Generation && wave.Index >= 1 && wave.Index <= of {
+	of, decision := int32(len(instance.WaveGroups())), instance.DecisionFingerprint()
+	first := min(1, of)
+	if wave := instance.Status.Wave; wave != nil && wave.Generation == instance.Generation && wave.Decision == decision &&
+		wave.Index >= first && wave.Index <= of {
 		return *wave.DeepCopy()
 	}
-	wave := v1beta1.WaveStatus{Generation: instance.Generation, Index: 1, Of: of, State: v1beta1.WaveOpen, Since: &metav1.Time{Time: now}}
+	wave := v1beta1.WaveStatus{Generation: instance.Generation, Decision: decision, Index: first, Of: of, State: v1beta1.WaveOpen,
+		Since: &metav1.Time{Time: now}}
 	if old := instance.Status.Wave; old != nil {
 		wave.Resumed = old.Resumed
 	}
@@ -26,9 +30,9 @@ func BeginRollout(instance *v1beta1.Instance, now time.Time) v1beta1.WaveStatus 
 }
 
 // Released returns the clusters of the waves that are open.
-func Released(placement *v1beta1.Placement, wave v1beta1.WaveStatus) map[string]bool {
+func Released(instance *v1beta1.Instance, wave v1beta1.WaveStatus) map[string]bool {
 	released := map[string]bool{}
-	for n, group := range placement.Groups() {
+	for n, group := range instance.WaveGroups() {
 		if int32(n) >= wave.Index {
 			break
 		}
@@ -43,9 +47,9 @@ func Released(placement *v1beta1.Placement, wave v1beta1.WaveStatus) map[string]
 // happens; 0 for never (C33 to C35).
 func AdvanceRollout(instance *v1beta1.Instance, wave v1beta1.WaveStatus, members []v1beta1.MemberStatus,
 	now time.Time) (v1beta1.WaveStatus, time.Duration) {
-	r := &rollout{instance: instance, placement: instance.Spec.Placement, wave: wave, now: now, members: map[string]v1beta1.MemberStatus{}}
-	if r.placement.Waves != nil {
-		r.waves = *r.placement.Waves
+	r := &rollout{instance: instance, wave: wave, now: now, members: map[string]v1beta1.MemberStatus{}}
+	if waves := instance.Spec.Placement.Waves; waves != nil {
+		r.waves = *waves
 	}
 	for _, m := range members {
 		r.members[m.Cluster] = m
@@ -57,7 +61,6 @@ func AdvanceRollout(instance *v1beta1.Instance, wave v1beta1.WaveStatus, members
 // rollout is one step of a change over the clusters.
 type rollout struct {
 	instance     *v1beta1.Instance
-	placement    *v1beta1.Placement
 	waves        v1beta1.Waves
 	wave         v1beta1.WaveStatus
 	members      map[string]v1beta1.MemberStatus
@@ -70,6 +73,9 @@ func (r *rollout) advance() {
 	r.resume()
 	switch {
 	case r.wave.State == v1beta1.WaveDone:
+		return
+	case r.wave.Of == 0: // the decision names no cluster
+		r.setState(v1beta1.WaveDone)
 		return
 	case r.wave.State == v1beta1.WaveStopped:
 		if r.wave.Index >= r.wave.Of && len(r.wave.Failed) == 0 && r.isWaveReady() { // nothing is left to go on with
@@ -103,7 +109,7 @@ func (r *rollout) advance() {
 // findFailed lists the members of open waves that have failed with this change, or have been lost for too long.
 func (r *rollout) findFailed() {
 	r.wave.Failed = nil
-	for name := range Released(r.placement, r.wave) {
+	for name := range Released(r.instance, r.wave) {
 		member := r.members[name]
 		switch member.State {
 		case v1beta1.MemberFailed:
@@ -144,7 +150,7 @@ func (r *rollout) countFailures() int {
 
 // isWaveReady reports whether each member of the wave is ready with the change, or counts as failed within the bound.
 func (r *rollout) isWaveReady() bool {
-	for _, name := range r.placement.Groups()[r.wave.Index-1] {
+	for _, name := range r.instance.WaveGroups()[r.wave.Index-1] {
 		member := r.members[name]
 		isComplete := member.State == v1beta1.MemberReady && member.PlanStatus == v1beta1.Complete
 		if !isComplete && !slices.Contains(r.wave.Failed, name) {

@@ -49,7 +49,7 @@ func (h *history) step(index int32, state v1beta1.WaveState) time.Duration {
 }
 
 func (h *history) released() []string {
-	return slices.Sorted(maps.Keys(Released(h.instance.Spec.Placement, *h.instance.Status.Wave)))
+	return slices.Sorted(maps.Keys(Released(h.instance, *h.instance.Status.Wave)))
 }
 
 func nothing(*Member) {}

@@ -10,6 +10,9 @@ import (
 // Shares divides a value, which is not negative, over clusters by their weights. What whole numbers leave over goes to the clusters with
 // the largest remainders, and of equal ones to those that come first by name (C46).
 func Shares(value int64, clusters []v1beta1.PlacedCluster) map[string]int64 {
+	if len(clusters) == 0 {
+		return nil
+	}
 	var total int64
 	for _, c := range clusters {
 		total += c.EffectiveWeight()

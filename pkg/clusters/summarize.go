@@ -34,9 +34,9 @@ type Summary struct {
 
 // Summarize adds the members of an Instance up while a wave is open (C26 to C32).
 func Summarize(template *v1beta1.Instance, o Observation, wave v1beta1.WaveStatus, now time.Time) Summary {
-	s := &summary{template: template, observation: o, wave: wave, released: Released(template.Spec.Placement, wave), now: now,
-		want: v1beta1.Template(template.UID, template.Generation)}
-	for _, c := range template.Spec.Placement.Clusters {
+	s := &summary{template: template, observation: o, wave: wave, released: Released(template, wave), now: now,
+		want: template.Template()}
+	for _, c := range template.PlacedClusters() {
 		s.members = append(s.members, s.member(c.Name))
 	}
 	s.addLeaving()
@@ -60,7 +60,7 @@ type summary struct {
 	// want is the template that members must have.
 	want    string
 	members []v1beta1.MemberStatus
-	// wanted is how many of the members spec.placement names.
+	// wanted is how many of the members the Instance is placed on.
 	wanted int
 }
 
@@ -78,7 +78,7 @@ func (s *summary) member(name string) v1beta1.MemberStatus {
 	}
 	switch {
 	case !known:
-		out.State, out.Message = v1beta1.MemberLost, "the hub knows no cluster of this name: join it, or remove it from spec.placement.clusters"
+		out.State, out.Message = v1beta1.MemberLost, "the hub knows no cluster of this name: join it, or remove it from spec.placement"
 	case observed.Unreachable != "":
 		out.State, out.Message = v1beta1.MemberLost, observed.Unreachable+s.reported(out)
 	case !bound:
@@ -144,6 +144,7 @@ func (s *summary) copyReport(out *v1beta1.MemberStatus, r *Report) {
 	out.Plan, out.PlanStatus = text.Truncate(r.Plan, maxName), v1beta1.ExecutionStatus(text.Truncate(string(r.PlanStatus), maxName))
 	out.OperatorVersion = text.Truncate(r.OperatorVersion, maxName*4)
 	uid, generation, found := strings.Cut(r.Template, "/")
+	generation, _, _ = strings.Cut(generation, "/")
 	if found && uid == string(s.template.UID) && r.ObservedGeneration == r.Generation && r.Released == r.Template {
 		out.Generation, _ = strconv.ParseInt(generation, 10, 64)
 	}
@@ -159,7 +160,7 @@ func (s *summary) reported(m v1beta1.MemberStatus) string {
 
 // waveOf returns the number of the wave of a cluster, from 1.
 func (s *summary) waveOf(name string) int {
-	for n, group := range s.template.Spec.Placement.Groups() {
+	for n, group := range s.template.WaveGroups() {
 		if slices.Contains(group, name) {
 			return n + 1
 		}
@@ -198,6 +199,8 @@ func (s *summary) ready() metav1.Condition {
 		return refused(o.Refused.Reason, o.Refused.Message)
 	case o.Silent != "":
 		return unknown(v1beta1.ReasonEngineSilent, o.Silent)
+	case o.Undecided != "":
+		return unknown(v1beta1.ReasonDecisionHeld, strings.TrimSuffix(o.Undecided+"; "+message, "; "))
 	case o.Unschedulable != "":
 		return refused(v1beta1.ReasonNotScheduled, o.Unschedulable)
 	case s.wave.State == v1beta1.WaveStopped:
@@ -209,8 +212,10 @@ func (s *summary) ready() metav1.Condition {
 		return refused(v1beta1.ReasonMemberNotReady, message)
 	case s.has(v1beta1.MemberLost):
 		return unknown(v1beta1.ReasonMembersLost, message)
+	case s.wanted == 0 && len(s.members) == 0:
+		return refused(v1beta1.ReasonNotScheduled, s.nowhere())
 	case !s.isBound():
-		return unknown(v1beta1.ReasonNotScheduled, cmp.Or(message, "the engine still has clusters that spec.placement.clusters does not name"))
+		return unknown(v1beta1.ReasonNotScheduled, cmp.Or(message, "the engine still has clusters that spec.placement does not name"))
 	case s.allReady():
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1beta1.ReasonMembersReady}
 	case s.wave.State == v1beta1.WavePaused:
@@ -219,6 +224,15 @@ func (s *summary) ready() metav1.Condition {
 		return unknown(v1beta1.ReasonWaveInProgress, message)
 	}
 	return unknown(v1beta1.ReasonMembersLagging, message)
+}
+
+// nowhere says why the Instance runs in no cluster.
+func (s *summary) nowhere() string {
+	if d := s.template.Spec.Placement.Decision; d != nil {
+		return fmt.Sprintf("the decision %s names no cluster, so that the Instance runs nowhere: let the scheduler choose some, or name them in "+
+			"spec.placement.clusters", d.Name)
+	}
+	return "spec.placement names no cluster"
 }
 
 // isBound reports whether the engine has chosen exactly the clusters of spec.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	labels "k8s.io/apimachinery/pkg/util/validation"
+
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
 	"kudo.dev/kudo/pkg/text"
@@ -48,8 +50,11 @@ func (v *validation) add(field, format string, args ...any) {
 }
 
 func (v *validation) checkClusters() {
-	if n := len(v.placement.Clusters); n == 0 || n > maxClusters {
-		v.add(".clusters", "there are %d: name 1 to %d clusters", n, maxClusters)
+	switch n := len(v.placement.Clusters); {
+	case v.placement.Decision != nil:
+		v.checkDecision()
+	case n == 0 || n > maxClusters:
+		v.add(".clusters", "there are %d: name 1 to %d clusters, or the decision of a scheduler in spec.placement.decision", n, maxClusters)
 	}
 	seen := map[string]bool{}
 	for n, c := range v.placement.Clusters {
@@ -64,6 +69,19 @@ func (v *validation) checkClusters() {
 			v.add(field+".weight", "%d must be 1 to 1000", c.Weight)
 		}
 		seen[c.Name] = true
+	}
+}
+
+// checkDecision checks the decision that names the clusters (C45).
+func (v *validation) checkDecision() {
+	name := v.placement.Decision.Name
+	if len(v.placement.Clusters) > 0 {
+		v.add(".decision", "the decision %s names the clusters, and spec.placement.clusters names %d, too: remove one of the two",
+			text.Truncate(name, maxName), len(v.placement.Clusters))
+	}
+	if problems := labels.IsValidLabelValue(name); name == "" || len(problems) > 0 {
+		v.add(".decision.name", "%q cannot be the value of the label multicluster.x-k8s.io/decision-key: name the decision as its "+
+			"PlacementDecisions do", text.Truncate(name, maxName))
 	}
 }
 
@@ -86,7 +104,8 @@ func (v *validation) checkWaves() {
 		}
 		for _, name := range group {
 			switch {
-			case !slices.ContainsFunc(v.placement.Clusters, func(c v1beta1.PlacedCluster) bool { return c.Name == name }):
+			case v.placement.Decision == nil &&
+				!slices.ContainsFunc(v.placement.Clusters, func(c v1beta1.PlacedCluster) bool { return c.Name == name }):
 				v.add(field, "%s is not in spec.placement.clusters, which has %s: correct the name, or add the cluster", name,
 					text.Truncate(v.placement.ClusterNames(), maxMessage))
 			case seen[name]:
@@ -128,7 +147,8 @@ func (v *validation) checkDivide() {
 	v.checkShares(value)
 }
 
-// checkShares refuses shares of none: the engine would delete the Instance in such a cluster (C13).
+// checkShares refuses shares of none: the engine would delete the Instance in such a cluster (C13). The shares of what a decision names are
+// judged by ValidateDecided.
 func (v *validation) checkShares(value int64) {
 	var total int64
 	for _, c := range v.placement.Clusters {
@@ -143,6 +163,23 @@ func (v *validation) checkShares(value int64) {
 				"cluster", c.Name, v.placement.Divide, value)
 		}
 	}
+}
+
+// ErrNoDecisions says that the engine of a hub reads no decisions.
+var ErrNoDecisions = errors.New("spec.placement.decision: Karmada carries the Instances of this hub, and reads no PlacementDecisions: " +
+	"name the clusters in spec.placement.clusters, or use a hub with the engine inventory (kubectl kudo init --hub --set " +
+	"clustersEngine=inventory)")
+
+// ValidateDecided returns what is wrong with the clusters that a decision names for an Instance, or nil. The placement must be valid (C13,
+// C45).
+func ValidateDecided(instance *v1beta1.Instance, names []string) error {
+	value := DividedValue(instance)
+	if value == nil || *value == 0 || *value >= int64(len(names)) {
+		return nil
+	}
+	return fmt.Errorf("spec.placement.decision: the decision %s names %d clusters, and %s=%d gives some of them a share of less than 1: "+
+		"raise the value, or let the scheduler choose fewer", instance.Spec.Placement.Decision.Name, len(names),
+		instance.Spec.Placement.Divide, *value)
 }
 
 // divided returns the value that is divided.

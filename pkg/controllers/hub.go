@@ -18,6 +18,7 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/admission"
 	"kudo.dev/kudo/pkg/clusters"
 	"kudo.dev/kudo/pkg/clusters/inventory"
@@ -88,8 +89,8 @@ func newEngine(mgr manager.Manager, c clients, config *rest.Config, o Options) (
 		if err != nil {
 			return nil, err
 		}
-		return inventory.New(inventory.Options{Hub: mgr.GetClient(), Live: c.plain, Namespace: o.Namespace, Providers: providers,
-			ClusterNamespace: cmp.Or(o.ClusterNamespace, o.Namespace)})
+		return inventory.New(inventory.Options{Hub: mgr.GetClient(), Live: c.plain, Decisions: c.dynamic, Namespace: o.Namespace,
+			Providers: providers, ClusterNamespace: cmp.Or(o.ClusterNamespace, o.Namespace)})
 	}
 	return nil, fmt.Errorf("--clusters-engine is %q: must be %s or %s", o.ClustersEngine, KarmadaEngine, InventoryEngine)
 }
@@ -125,7 +126,7 @@ func addHub(ctx context.Context, mgr manager.Manager, config *rest.Config, o Opt
 		return nil, err
 	}
 	reconciler := &placement.Reconciler{Client: c.consistent, Reader: c.plain, Engine: engine, Clock: o.Clock,
-		Finalizer: o.ClustersEngine == InventoryEngine, Forget: forgetter(engine),
+		Finalizer: o.ClustersEngine == InventoryEngine, Forget: forgetter(engine), Decide: decider(engine),
 		Events: recorders(ctx, c.set, mgr.GetScheme())("placement-controller")}
 	if err := reconciler.SetupWithManager(mgr, o.Workers); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func addHub(ctx context.Context, mgr manager.Manager, config *rest.Config, o Opt
 	versions := admission.Versions{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
 	handlers := admissionHandlers(map[string]crwebhook.Handler{
 		admission.MutatePath:                       &admission.Defaulter{Versions: versions, Hub: true},
-		admission.ValidatePath:                     &admission.Validator{Versions: versions, Hub: true},
+		admission.ValidatePath:                     &admission.Validator{Versions: versions, Hub: true, Decisions: reconciler.Decide != nil},
 		admission.ValidateVersionPath:              &admission.VersionValidator{Judge: guard.Judge},
 		admission.ValidateConfigPath:               &admission.ConfigValidator{Configs: mgr.GetAPIReader()},
 		admission.ValidateWebhookConfigurationPath: &admission.WebhookConfigurationValidator{},
@@ -173,6 +174,16 @@ func addAnswers(ctx context.Context, mgr manager.Manager, c clients, o Options) 
 		return nil, err
 	}
 	return karmadaserver.NewHandler(rules.All, rules.Check, 0), nil
+}
+
+// decider returns the method of an engine that reads decisions, or nil if the engine has none.
+func decider(e engine) func(context.Context, *v1beta1.Instance) (*v1beta1.DecisionStatus, error) {
+	if d, can := e.(interface {
+		Decide(ctx context.Context, instance *v1beta1.Instance) (*v1beta1.DecisionStatus, error)
+	}); can {
+		return d.Decide
+	}
+	return nil
 }
 
 // forgetter returns the method of an engine that gives up copies, or nil if the engine has none.

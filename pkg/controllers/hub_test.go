@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,6 +34,7 @@ import (
 	configv1alpha1 "kudo.dev/kudo/apis/config/v1alpha1"
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/admission"
+	"kudo.dev/kudo/pkg/clusters/inventory"
 	"kudo.dev/kudo/pkg/clusters/karmada"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
@@ -230,6 +233,64 @@ func TestReadProviders(t *testing.T) {
 	if forgetter(karmada.New(karmada.Options{})) != nil {
 		t.Error("the engine of Karmada gives up copies")
 	}
+}
+
+// TestDecider checks C45: the engine of an inventory reads decisions, and that of Karmada does not.
+func TestDecider(t *testing.T) {
+	if decider(karmada.New(karmada.Options{})) != nil {
+		t.Error("the engine of Karmada reads decisions")
+	}
+	server := apitest.Start(t)
+	set, err := dynamic.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := inventory.New(inventory.Options{Hub: server.Client(), Live: server.Client(), Decisions: set, Namespace: "kudo-system"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if decider(engine) == nil || forgetter(engine) == nil {
+		t.Error("the engine of an inventory reads no decisions, or gives up no copies")
+	}
+}
+
+// TestAdmissionHandlers checks that each handler of admission is served at its path as a webhook.
+func TestAdmissionHandlers(t *testing.T) {
+	validator := &admission.WebhookConfigurationValidator{}
+	got := admissionHandlers(map[string]crwebhook.Handler{"/a": validator, "/b": &admission.ConfigValidator{}})
+	if len(got) != 2 || admissionHandler(got, "/a") != crwebhook.Handler(validator) {
+		t.Errorf("handlers %v", got)
+	}
+	if got := admissionHandlers(nil); len(got) != 0 {
+		t.Errorf("no handler gives %v", got)
+	}
+}
+
+// TestAnswersOfHub checks C22: a hub answers Karmada's questions for the kinds that its Configs name, at once after it has begun, and
+// refuses the others with a reason.
+func TestAnswersOfHub(t *testing.T) {
+	server := apitest.Start(t)
+	for _, kind := range karmadaKinds {
+		server.AddKind(kind, kind.Kind != "Cluster")
+	}
+	for _, kind := range []string{"Config", "ResourceExploringWebhookConfiguration"} {
+		server.AddKind(configv1alpha1.GroupVersion.WithKind(kind), false)
+	}
+	handlers := startHub(t, server)
+	ask := func(kind string) string {
+		body := `{"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterContext", "request": {"uid": "1", "operation": "InterpretHealth", ` +
+			`"kind": {"group": "example.org", "version": "v1", "kind": "` + kind + `"}, "name": "a", "namespace": "ns", ` +
+			`"object": {"apiVersion": "example.org/v1", "kind": "` + kind + `", "metadata": {"name": "a", "namespace": "ns"}}}}`
+		request := httptest.NewRequest(http.MethodPost, "/karmada/v1alpha1", strings.NewReader(body))
+		request.Header.Set("Content-Type", "application/json")
+		answer := httptest.NewRecorder()
+		handlers["/karmada/v1alpha1"].ServeHTTP(answer, request)
+		return answer.Body.String()
+	}
+	apitest.Eventually(t, "a kind that no Config names is refused with a reason", func() bool {
+		answer := ask("Unknown")
+		return strings.Contains(answer, `"successful":false`) && strings.Contains(answer, "Config")
+	})
 }
 
 // TestSetupError checks that a hub names what it lacks without Karmada.

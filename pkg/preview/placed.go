@@ -19,7 +19,9 @@ import (
 
 // Placement is what an edit of an Instance of a hub changes about its clusters. Plans run there, and not on the hub.
 type Placement struct {
-	// Clusters by name.
+	// Decision names the clusters in place of spec; "" if spec names them.
+	Decision string `json:"decision,omitempty"`
+	// Clusters by name: those that the hub has read of the decision last, if there is one, or none if it has not read any.
 	Clusters []PlacedCluster `json:"clusters"`
 	// Waves is how many waves a change goes through, one after the other.
 	Waves int `json:"waves"`
@@ -52,6 +54,9 @@ func placeOnClusters(c *computation) error {
 		c.warn("the hub refuses this unless its webhook adds what is missing: %s", problem)
 	}
 	c.out.Placement = comparePlacements(c.edit.Before, c.edit.After)
+	if c.out.Placement.Decision != "" && c.edit.After.DecisionFingerprint() == "" {
+		c.unknown("which clusters the decision %s names: the hub has not read it for this Instance yet", c.out.Placement.Decision)
+	}
 	switch {
 	case object.Effect == Unchanged:
 	case c.edit.Before != nil && equality.Semantic.DeepEqual(withoutOrder(c.edit.Before), withoutOrder(c.edit.After)):
@@ -110,16 +115,16 @@ func placedObject(c *computation) (Object, error) {
 
 // comparePlacements returns what becomes of an Instance in each cluster. Before may be nil.
 func comparePlacements(before, after *v1beta1.Instance) *Placement {
-	groups := after.Spec.Placement.Groups()
+	groups := after.WaveGroups()
 	out, old, shares := &Placement{Waves: len(groups)}, map[string]v1beta1.PlacedCluster{}, sharesOf(after)
 	var oldShares map[string]int64
 	if before != nil && before.Spec.Placement != nil {
 		oldShares = sharesOf(before)
-		for _, c := range before.Spec.Placement.Clusters {
+		for _, c := range before.PlacedClusters() {
 			old[c.Name] = c
 		}
 	}
-	for _, c := range after.Spec.Placement.Clusters {
+	for _, c := range after.PlacedClusters() {
 		placed := PlacedCluster{Name: c.Name, Effect: Create, Values: slices.Sorted(maps.Keys(c.Parameters)), Share: shareOf(shares, c.Name),
 			ShareBefore: shareOf(oldShares, c.Name), Wave: 1 + slices.IndexFunc(groups, func(group []string) bool {
 				return slices.Contains(group, c.Name)
@@ -133,6 +138,11 @@ func comparePlacements(before, after *v1beta1.Instance) *Placement {
 			delete(old, c.Name)
 		}
 		out.Clusters = append(out.Clusters, placed)
+	}
+	if d := after.Spec.Placement.Decision; d != nil {
+		if out.Decision = d.Name; after.DecisionFingerprint() == "" {
+			old = nil // the decision may name them, too
+		}
 	}
 	for name := range old {
 		effect := Delete
@@ -158,7 +168,7 @@ func commonSpec(i *v1beta1.Instance) v1beta1.InstanceSpec {
 // sharesOf returns the shares of the divided parameter; nil if none is divided, or if its value is not known.
 func sharesOf(i *v1beta1.Instance) map[string]int64 {
 	if value := clusters.DividedValue(i); value != nil && *value >= 0 {
-		return clusters.Shares(*value, i.Spec.Placement.Clusters)
+		return clusters.Shares(*value, i.PlacedClusters())
 	}
 	return nil
 }
@@ -176,6 +186,13 @@ func (p *Placement) lines() []string {
 		return nil
 	}
 	out := []string{fmt.Sprintf("no plan runs on the hub: the plans run in the clusters, in %s", count(p.Waves, "wave"))}
+	switch {
+	case p.Decision != "" && len(p.Clusters) == 0:
+		out = []string{fmt.Sprintf("no plan runs on the hub: the plans run in the clusters that the decision %s names; a cluster that it does "+
+			"not name loses the Instance", text.Plain(p.Decision, maxValue))}
+	case p.Decision != "":
+		out[0] += fmt.Sprintf(" of those that the decision %s names now", text.Plain(p.Decision, maxValue))
+	}
 	for _, c := range p.Clusters {
 		out = append(out, c.String())
 	}

@@ -35,6 +35,15 @@ func TestPlaced(t *testing.T) {
 		{"waves change", false, func(i *v1beta1.Instance) {
 			i.Spec.Placement.Waves = &v1beta1.Waves{Groups: [][]string{{"m2"}}}
 		}, []string{"in 2 waves\n", "  cluster m1: wave 2, share 4\n", "  cluster m2: wave 1, share 2\n", "! no plan starts by this change"}, ""},
+		{"a decision, which is not known", false, func(i *v1beta1.Instance) {
+			i.Spec.Placement.Clusters, i.Spec.Placement.Decision = nil, &v1beta1.DecisionReference{Name: "prod"}
+		}, []string{"the plans run in the clusters that the decision prod names; a cluster that it does not name loses the Instance\n",
+			"? not known: which clusters the decision prod names"}, "unknown"},
+		{"a decision, which is known", false, func(i *v1beta1.Instance) {
+			i.Spec.Placement.Clusters, i.Spec.Placement.Decision = nil, &v1beta1.DecisionReference{Name: "prod"}
+			i.Status.Decision = &v1beta1.DecisionStatus{Name: "prod", Clusters: []string{"m1", "m3"}}
+		}, []string{"in 1 wave of those that the decision prod names now\n", "~ cluster m1: wave 1, share 4 -> 3\n", "- cluster m2: the Instance is deleted",
+			"+ cluster m3: wave 1, share 3\n"}, "delete data unknown"},
 		{"a value of all changes", false, func(i *v1beta1.Instance) { i.Spec.Parameters["TOKEN"] = "swordfish" },
 			[]string{"~ cluster m1: wave 1, share 4\n", "~ Instance lab/db\n", ".spec.parameters.TOKEN: (masked, changed)"}, "unknown"},
 	} {

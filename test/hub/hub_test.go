@@ -239,6 +239,12 @@ func checkAdmission(t *testing.T, p *planes) {
 		{"a share of none", func(i *v1beta1.Instance) { i.Spec.Placement.Divide, i.Spec.Parameters["REPLICAS"] = "REPLICAS", "1" }, "is less than 1"},
 		{"no placement", func(i *v1beta1.Instance) { i.Spec.Placement = nil }, "runs in clusters m1, m2, and would lose them"},
 		{"a version of another namespace", func(i *v1beta1.Instance) { i.Spec.OperatorVersion.Namespace = "default" }, "spec.placement: "},
+		{"a decision, which Karmada does not read", func(i *v1beta1.Instance) {
+			i.Spec.Placement.Clusters, i.Spec.Placement.Decision = nil, &v1beta1.DecisionReference{Name: "prod"}
+		}, "spec.placement.decision: Karmada carries the Instances of this hub"},
+		{"a list and a decision", func(i *v1beta1.Instance) { i.Spec.Placement.Decision = &v1beta1.DecisionReference{Name: "prod"} },
+			"has to have exactly one of clusters and decision"},
+		{"neither", func(i *v1beta1.Instance) { i.Spec.Placement.Clusters = nil }, "has to have exactly one of clusters and decision"},
 	} {
 		next := env.Read(t, p.hub, &v1beta1.Instance{}, i.Namespace, i.Name)
 		tc.edit(next)

@@ -40,7 +40,7 @@ func checkInventory(t *testing.T, karmada *planes) {
 		run  func(t *testing.T, p *planes)
 	}{
 		{"Place", checkPlace}, {"Waves", checkWaves}, {"Stop", checkStop}, {"Remove", checkRemove}, {"Delete", checkDelete},
-		{"Forget", checkForget}, {"Honest", checkHonest},
+		{"Forget", checkForget}, {"Decision", checkDecision}, {"DecideRight", checkDecideRight}, {"Honest", checkHonest},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, p) })
 	}

@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,8 +62,10 @@ func start(t *testing.T, members ...string) *planes {
 		p.members[name] = startPlane(t)
 		p.register(t, name, i%2 == 0)
 	}
-	var err error
-	p.engine, err = inventory.New(inventory.Options{Hub: p.hub, Live: p.hub, Namespace: managers, ClusterNamespace: fleet, Dial: p.network.dial})
+	decisions, err := dynamic.NewForConfig(p.hub.Config)
+	env.Must(t, err)
+	p.engine, err = inventory.New(inventory.Options{Hub: p.hub, Live: p.hub, Decisions: decisions, Namespace: managers, ClusterNamespace: fleet,
+		Dial: p.network.dial})
 	env.Must(t, err)
 	p.run(t)
 	return p

@@ -182,6 +182,7 @@ const (
 	ReasonWavePaused     = "WavePaused"
 	ReasonWaveStopped    = "WaveStopped"
 	ReasonNotScheduled   = "NotScheduled"
+	ReasonDecisionHeld   = "DecisionHeld"
 	ReasonEngineSilent   = "EngineSilent"
 	ReasonPolicyRefused  = "PolicyRefused"
 	ReasonForeignPolicy  = "ForeignPolicy"

@@ -136,6 +136,9 @@ type InstanceStatus struct {
 	// +listType=map
 	// +listMapKey=cluster
 	Members []MemberStatus `json:"members,omitempty"`
+	// Decision is what the decision of spec.placement has come to. It is there on a hub only.
+	// +optional
+	Decision *DecisionStatus `json:"decision,omitempty"`
 	// Wave is how far the change of this generation has come over the clusters. It is there on a hub only.
 	// +optional
 	Wave *WaveStatus `json:"wave,omitempty"`

@@ -1,7 +1,10 @@
 package v1beta1
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,13 +26,21 @@ const (
 )
 
 // Placement says on which clusters an Instance runs. It is read on a hub, and starts no plan there.
+// +kubebuilder:validation:XValidation:rule="has(self.clusters) != has(self.decision)",message="has to have exactly one of clusters and decision: name the clusters, or the decision of a scheduler"
 type Placement struct {
 	// Clusters that the Instance runs on. Adding one needs the verb place on it. Removing one deletes the Instance there.
+	// There is either this list, or decision.
+	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
-	Clusters []PlacedCluster `json:"clusters"`
+	Clusters []PlacedCluster `json:"clusters,omitempty"`
+	// Decision of a scheduler, which names the clusters in place of the list. Setting it needs the verb place on all clusters. A cluster that
+	// the decision does not name any more loses the Instance. All clusters have the weight 1, and no values of their own. Only a hub with
+	// the engine inventory reads decisions.
+	// +optional
+	Decision *DecisionReference `json:"decision,omitempty"`
 	// Divide names a parameter, whose value is a whole number that spec.parameters sets. Each cluster gets a share of it, by weight.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -58,6 +69,16 @@ const (
 	// OrphanPlaced leaves the placed Instances.
 	OrphanPlaced DeletionPolicy = "Orphan"
 )
+
+// DecisionReference names the decision of a scheduler: one or more PlacementDecisions.
+type DecisionReference struct {
+	// Name of the decision: the value of the label multicluster.x-k8s.io/decision-key of its PlacementDecisions
+	// (multicluster.x-k8s.io/v1alpha1), which are in the namespace of the Instance.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`
+	Name string `json:"name"`
+}
 
 // PlacedCluster is a cluster that an Instance runs on.
 type PlacedCluster struct {
@@ -91,7 +112,8 @@ type IncludedObject struct {
 
 // Waves order a change over clusters.
 type Waves struct {
-	// Groups are names of clusters, in the order in which they get a change. Clusters that no group names are the last group.
+	// Groups are names of clusters, in the order in which they get a change. Clusters that no group names are the last group. A name that
+	// spec.placement.decision does not choose counts for nothing.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
@@ -194,6 +216,10 @@ const (
 type WaveStatus struct {
 	// Generation of the Instance that is rolled out.
 	Generation int64 `json:"generation"`
+	// Decision is the fingerprint of the clusters that the decision of spec.placement names, and that the change goes to. It is empty if
+	// spec.placement has no decision.
+	// +optional
+	Decision string `json:"decision,omitempty"`
 	// Index of the wave, from 1.
 	Index int32 `json:"index"`
 	// Of is how many waves there are.
@@ -216,14 +242,85 @@ type WaveStatus struct {
 	Resumed string `json:"resumed,omitempty"`
 }
 
+// DecisionStatus is what a decision of a scheduler has come to. It stays as it is while the decision cannot be acted upon.
+type DecisionStatus struct {
+	// Name of the decision.
+	Name string `json:"name"`
+	// Clusters that the decision names, in its order. The Instance runs on these.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Clusters []string `json:"clusters,omitempty"`
+	// FromZero is set if the slices of the decision are numbered from 0, so that slices from 1 on lack the first one.
+	// +optional
+	FromZero bool `json:"fromZero,omitempty"`
+}
+
+// Fingerprint returns a text that differs for each other set of clusters. The order does not count.
+func (d *DecisionStatus) Fingerprint() string {
+	names := slices.Clone(d.Clusters)
+	slices.Sort(names)
+	sum := sha256.Sum256([]byte(strings.Join(names, "\n")))
+	return hex.EncodeToString(sum[:])[:16]
+}
+
 // ForgetAnnotation on an Instance of a hub lists clusters, separated by commas, that are to lose their copy and are not waited for.
 const ForgetAnnotation = "kudo.dev/forget-clusters"
 
 // ResumeAnnotation on an Instance of a hub asks to go on with a change that was stopped. A value that was not seen before is a new request.
 const ResumeAnnotation = "kudo.dev/resume-rollout"
 
-// Template identifies a generation of an Instance on a hub. It is the value of the annotation kudo.dev/released.
+// Template identifies a generation of an Instance on a hub that names its clusters. It is the value of the annotation kudo.dev/released.
 func Template(uid types.UID, generation int64) string { return fmt.Sprintf("%s/%d", uid, generation) }
+
+// Template identifies what clusters get of an Instance of a hub: its generation and, as a decision may change while the generation stays,
+// the clusters that the decision names.
+func (i *Instance) Template() string {
+	template := Template(i.UID, i.Generation)
+	if fingerprint := i.DecisionFingerprint(); fingerprint != "" {
+		template += "/" + fingerprint
+	}
+	return template
+}
+
+// DecisionFingerprint returns that of the clusters which the decision of the Instance names, or "" if it has none, or none that is known.
+func (i *Instance) DecisionFingerprint() string {
+	if d := i.decided(); d != nil {
+		return d.Fingerprint()
+	}
+	return ""
+}
+
+// decided returns what the decision of spec has come to, or nil if there is none, or if it is not known yet.
+func (i *Instance) decided() *DecisionStatus {
+	p, d := i.Spec.Placement, i.Status.Decision
+	if p == nil || p.Decision == nil || d == nil || d.Name != p.Decision.Name {
+		return nil
+	}
+	return d
+}
+
+// PlacedClusters returns the clusters that an Instance of a hub runs on: those of spec, or those that its decision names, as the hub has
+// read it last.
+func (i *Instance) PlacedClusters() []PlacedCluster {
+	if i.Spec.Placement == nil {
+		return nil
+	}
+	d := i.decided()
+	if d == nil {
+		return i.Spec.Placement.Clusters
+	}
+	out := make([]PlacedCluster, 0, len(d.Clusters))
+	for _, name := range d.Clusters {
+		out = append(out, PlacedCluster{Name: name})
+	}
+	return out
+}
+
+// IsPlacedOn reports whether an Instance of a hub runs on a cluster.
+func (i *Instance) IsPlacedOn(cluster string) bool {
+	return slices.ContainsFunc(i.PlacedClusters(), func(c PlacedCluster) bool { return c.Name == cluster })
+}
 
 // PlacedTemplate returns the template that the Instance is a copy of, or "" if it is no copy.
 func (i *Instance) PlacedTemplate() string {
@@ -249,20 +346,26 @@ func (i *Instance) IsTemplate() bool {
 	return i.Spec.Placement != nil && i.PlacedTemplate() == "" && len(i.Status.PlanStatus) == 0
 }
 
-// Groups returns the names of the clusters of each wave. Clusters that no group names are the last wave.
-func (p *Placement) Groups() [][]string {
+// WaveGroups returns the names of the clusters of each wave. Clusters that no group names are the last wave. What a group names and a
+// decision does not is left out.
+func (i *Instance) WaveGroups() [][]string {
 	var groups [][]string
 	named := map[string]bool{}
-	if p.Waves != nil {
+	if p := i.Spec.Placement; p != nil && p.Waves != nil {
 		for _, group := range p.Waves.Groups {
-			groups = append(groups, group)
+			if p.Decision != nil {
+				group = slices.DeleteFunc(slices.Clone(group), func(name string) bool { return named[name] || !i.IsPlacedOn(name) })
+			}
+			if len(group) > 0 {
+				groups = append(groups, group)
+			}
 			for _, name := range group {
 				named[name] = true
 			}
 		}
 	}
 	var rest []string
-	for _, c := range p.Clusters {
+	for _, c := range i.PlacedClusters() {
 		if !named[c.Name] {
 			rest = append(rest, c.Name)
 		}
@@ -273,8 +376,11 @@ func (p *Placement) Groups() [][]string {
 	return groups
 }
 
-// ClusterNames returns the names of the clusters, separated by commas.
+// ClusterNames returns the names of the clusters, separated by commas, or says whose decision names them.
 func (p *Placement) ClusterNames() string {
+	if p.Decision != nil {
+		return "of the decision " + p.Decision.Name
+	}
 	names := make([]string, 0, len(p.Clusters))
 	for _, c := range p.Clusters {
 		names = append(names, c.Name)

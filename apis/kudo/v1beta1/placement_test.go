@@ -34,12 +34,48 @@ func TestGroups(t *testing.T) {
 		{"no clusters", placementOf(nil), nil},
 	} {
 		before := tc.p.DeepCopy()
-		if got := tc.p.Groups(); !reflect.DeepEqual(got, tc.want) {
+		i := &Instance{Spec: InstanceSpec{Placement: tc.p}}
+		if got := i.WaveGroups(); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
 		}
 		if !reflect.DeepEqual(before, tc.p) {
 			t.Errorf("%s: the placement has changed", tc.reason)
 		}
+	}
+}
+
+// TestDecidedGroups checks C45: the clusters are those that the decision of this name has come to, and groups leave out what it does not name.
+func TestDecidedGroups(t *testing.T) {
+	for _, tc := range []struct {
+		reason  string
+		status  *DecisionStatus
+		groups  [][]string
+		want    [][]string
+		decided bool
+	}{
+		{"it is not known", nil, [][]string{{"m1"}}, nil, false},
+		{"another decision is", &DecisionStatus{Name: "test", Clusters: []string{"m1"}}, nil, nil, false},
+		{"no cluster", &DecisionStatus{Name: "prod"}, [][]string{{"m1"}}, nil, true},
+		{"one wave", &DecisionStatus{Name: "prod", Clusters: []string{"m2", "m1"}}, nil, [][]string{{"m2", "m1"}}, true},
+		{"a group of others", &DecisionStatus{Name: "prod", Clusters: []string{"m1"}}, [][]string{{"m9"}, {"m1", "m8"}}, [][]string{{"m1"}}, true},
+		{"a cluster twice", &DecisionStatus{Name: "prod", Clusters: []string{"m1", "m2"}}, [][]string{{"m1"}, {"m1"}}, [][]string{{"m1"}, {"m2"}}, true},
+	} {
+		i := &Instance{Spec: InstanceSpec{Placement: &Placement{Decision: &DecisionReference{Name: "prod"}, Waves: &Waves{Groups: tc.groups}}}}
+		i.UID, i.Generation, i.Status.Decision = "u", 3, tc.status
+		if got := i.WaveGroups(); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
+		}
+		template := "u/3"
+		if tc.decided {
+			template += "/" + tc.status.Fingerprint()
+		}
+		if got := i.Template(); got != template || (i.DecisionFingerprint() != "") != tc.decided || i.IsPlacedOn("m9") {
+			t.Errorf("%s: template %s, want %s", tc.reason, got, template)
+		}
+	}
+	of := func(names ...string) string { return (&DecisionStatus{Name: "prod", Clusters: names}).Fingerprint() }
+	if of("m1", "m2") != of("m2", "m1") || of("m1", "m2") == of("m1") || of() == of("m1") || of() == "" {
+		t.Errorf("fingerprints %s %s %s %s", of("m1", "m2"), of("m2", "m1"), of("m1"), of())
 	}
 }
 
@@ -95,5 +131,8 @@ func TestPlacedClusters(t *testing.T) {
 		if got := placementOf(names).ClusterNames(); got != want {
 			t.Errorf("clusters %q, want %q", got, want)
 		}
+	}
+	if got := (&Placement{Decision: &DecisionReference{Name: "prod"}}).ClusterNames(); got != "of the decision prod" {
+		t.Errorf("clusters %q", got)
 	}
 }

@@ -53,7 +53,7 @@ func PlacedRow(i *v1beta1.Instance, now time.Time) []string {
 	if divided := clusters.DividedValue(i); divided != nil {
 		replicas = strconv.FormatInt(*divided, 10)
 	}
-	return []string{fmt.Sprintf("(%d)", len(i.Spec.Placement.Clusters)), clusters.StateOf(i), replicas,
+	return []string{fmt.Sprintf("(%d)", len(i.PlacedClusters())), clusters.StateOf(i), replicas,
 		i.Status.AggregatedStatus.ActivePlanName, string(i.Status.AggregatedStatus.Status), i.Spec.OperatorVersion.Name, since, ""}
 }
 
@@ -70,7 +70,10 @@ func DescribePlacement(i *v1beta1.Instance, now time.Time) []string {
 	if i.Status.ObservedGeneration < i.Generation {
 		out = append(out, fmt.Sprintf("The hub has acted upon generation %d of %d.", i.Status.ObservedGeneration, i.Generation))
 	}
-	if wave := i.Status.Wave; wave != nil {
+	if d := i.Spec.Placement.Decision; d != nil {
+		out = append(out, decisionLine(i, d.Name))
+	}
+	if wave := i.Status.Wave; wave != nil && wave.Of > 0 {
 		line := fmt.Sprintf("Wave %d of %d: %s", wave.Index, wave.Of, wave.State)
 		if age := ageOf(wave.Since, now); age != "" {
 			line += " for " + age
@@ -92,6 +95,15 @@ func DescribePlacement(i *v1beta1.Instance, now time.Time) []string {
 		line += ": " + text.OneLine(ready.Message)
 	}
 	return append(out, line)
+}
+
+// decisionLine says which decision names the clusters, and how many the hub has read of it.
+func decisionLine(i *v1beta1.Instance, name string) string {
+	line := fmt.Sprintf("Decision %s names the clusters", text.OneLine(name))
+	if i.DecisionFingerprint() == "" {
+		return line + ": the hub has not read any of it"
+	}
+	return fmt.Sprintf("%s: %d", line, len(i.PlacedClusters()))
 }
 
 // maxNamed is how many clusters a line names.

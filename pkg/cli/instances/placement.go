@@ -21,6 +21,7 @@ import (
 type placementFlags struct {
 	flags       *pflag.FlagSet
 	clusters    []string
+	decision    string
 	weights     []string
 	divide      string
 	values      []string
@@ -31,7 +32,7 @@ type placementFlags struct {
 }
 
 // placementNames are the names of the flags.
-var placementNames = []string{"clusters", "weights", "divide", "set-on", "wave", "soak", "max-failures", "on-delete"}
+var placementNames = []string{"clusters", "decision", "weights", "divide", "set-on", "wave", "soak", "max-failures", "on-delete"}
 
 const (
 	maxWeight      = 1000
@@ -44,6 +45,8 @@ func (p *placementFlags) add(flags *pflag.FlagSet) {
 	p.flags = flags
 	flags.StringSliceVar(&p.clusters, "clusters", nil,
 		"on a hub: clusters to run on, as NAME,NAME; one that leaves the list loses the Instance")
+	flags.StringVar(&p.decision, "decision", "",
+		"on a hub with the engine inventory: name of the decision of a scheduler, which names the clusters")
 	flags.StringSliceVar(&p.weights, "weights", nil, "weights of clusters for --divide, as CLUSTER=1 to CLUSTER=1000 (default 1)")
 	flags.StringVar(&p.divide, "divide", "", "parameter of which each cluster gets a share by its weight")
 	flags.StringArrayVar(&p.values, "set-on", nil,
@@ -74,15 +77,18 @@ func (p *placementFlags) apply(present *v1beta1.Placement) (*v1beta1.Placement, 
 	if !p.isSet() {
 		return present, nil
 	}
-	if present == nil && !p.changed("clusters") {
-		at := slices.IndexFunc(placementNames, p.changed)
-		return nil, command.UsageError("--%s requires --clusters: name the clusters that the Instance is to run on", placementNames[at])
+	switch at := slices.IndexFunc(placementNames, p.changed); {
+	case p.changed("clusters") && p.changed("decision"):
+		return nil, command.UsageError("--clusters cannot be used with --decision, which names the clusters: use one of the two")
+	case present == nil && !p.changed("clusters") && !p.changed("decision"):
+		return nil, command.UsageError("--%s requires --clusters or --decision: name the clusters that the Instance is to run on, or the "+
+			"decision of a scheduler", placementNames[at])
 	}
 	out := present.DeepCopy()
 	if out == nil {
 		out = &v1beta1.Placement{}
 	}
-	for _, step := range []func(*v1beta1.Placement) error{p.setClusters, p.setWeights, p.setValues, p.setWaves, p.setOnDelete} {
+	for _, step := range []func(*v1beta1.Placement) error{p.setClusters, p.setDecision, p.setWeights, p.setValues, p.setWaves, p.setOnDelete} {
 		if err := step(out); err != nil {
 			return nil, err
 		}
@@ -116,7 +122,7 @@ func (p *placementFlags) setClusters(out *v1beta1.Placement) error {
 	if len(next) == 0 {
 		return command.UsageError("--clusters names none: name one; kubectl kudo uninstall removes the Instance from all")
 	}
-	out.Clusters = next
+	out.Clusters, out.Decision = next, nil
 	if out.Waves == nil {
 		return nil
 	}
@@ -128,6 +134,24 @@ func (p *placementFlags) setClusters(out *v1beta1.Placement) error {
 		}
 	}
 	out.Waves.Groups = groups
+	return nil
+}
+
+// setDecision names the decision, in place of clusters with their weights and values.
+func (p *placementFlags) setDecision(out *v1beta1.Placement) error {
+	if p.changed("decision") {
+		name := strings.TrimSpace(p.decision)
+		if name == "" {
+			return command.UsageError("--decision is empty: name a decision, or the clusters with --clusters")
+		}
+		out.Clusters, out.Decision = nil, &v1beta1.DecisionReference{Name: name}
+	}
+	for _, name := range []string{"weights", "set-on"} {
+		if out.Decision != nil && p.changed(name) {
+			return command.UsageError("--%s is for clusters of --clusters, and the decision %s names those of this Instance", name,
+				text.Quote(out.Decision.Name, maxQuoted))
+		}
+	}
 	return nil
 }
 
@@ -238,7 +262,8 @@ func (p *placementFlags) groups(out *v1beta1.Placement) ([][]string, error) {
 		var group []string
 		for name := range strings.SplitSeq(entry, ",") {
 			name = strings.TrimSpace(name)
-			if _, err := known(out, "wave", name); err != nil {
+			_, err := known(out, "wave", name)
+			if err != nil && (out.Decision == nil || name == "") { // what a decision names is known on the hub only
 				return nil, err
 			}
 			if seen[name] {
@@ -307,13 +332,15 @@ func includeVersions(placement *v1beta1.Placement, versions []*v1beta1.OperatorV
 	}
 }
 
-// removedClusters returns the clusters that lose an Instance by an edit, sorted.
-func removedClusters(before, after *v1beta1.Placement) []string {
-	if before == nil || after == nil {
+// removedClusters returns the clusters that lose an Instance by an edit, sorted: those that a new list does not have, or that another
+// decision may not name.
+func removedClusters(i *v1beta1.Instance, after *v1beta1.Placement) []string {
+	before := i.Spec.Placement
+	if before == nil || after == nil || before.Decision != nil && after.Decision != nil && *before.Decision == *after.Decision {
 		return nil
 	}
 	left := map[string]bool{}
-	for _, c := range before.Clusters {
+	for _, c := range i.PlacedClusters() {
 		left[c.Name] = true
 	}
 	for _, c := range after.Clusters {
@@ -324,13 +351,20 @@ func removedClusters(before, after *v1beta1.Placement) []string {
 
 // askRemoval asks whether an Instance may be removed from clusters, if the edit does that.
 func askRemoval(env *command.Env, i *v1beta1.Instance, after *v1beta1.Placement, yes bool) error {
-	removed := removedClusters(i.Spec.Placement, after)
+	removed := removedClusters(i, after)
 	if len(removed) == 0 {
 		return nil
 	}
 	names := text.List(removed, shownClusters)
 	question := fmt.Sprintf("Instance %s/%s is deleted in %s, after its cleanup plan. Continue?", i.Namespace, i.Name, names)
-	if after.OnDelete == v1beta1.OrphanPlaced {
+	switch {
+	case after.Decision != nil && after.OnDelete == v1beta1.OrphanPlaced:
+		question = fmt.Sprintf("Instance %s/%s leaves those of %s that the decision %s does not name, where it stays as it is (onDelete: "+
+			"Orphan). Continue?", i.Namespace, i.Name, names, after.Decision.Name)
+	case after.Decision != nil:
+		question = fmt.Sprintf("Instance %s/%s is deleted in those of %s that the decision %s does not name, after its cleanup plan. Continue?",
+			i.Namespace, i.Name, names, after.Decision.Name)
+	case after.OnDelete == v1beta1.OrphanPlaced:
 		question = fmt.Sprintf("Instance %s/%s leaves %s, where it stays as it is (onDelete: Orphan). Continue?", i.Namespace, i.Name, names)
 	}
 	return env.Ask(command.Question{Text: question, Yes: yes,

@@ -32,7 +32,16 @@ func TestPlacementFlags(t *testing.T) {
 		{"--wave= --soak 0 --divide= --on-delete Delete", present,
 			"{clusters: [{name: m1, weight: 3}, {name: m2, parameters: {REGION: eu-2}}], onDelete: Delete, waves: {soak: 0s}}", false},
 		{"--clusters a --wave=", "", "{clusters: [{name: a}]}", false},
-		{"--weights m1=2", "", "--weights requires --clusters: name the clusters", true},
+		{"--decision prod --divide REPLICAS --wave m1", "", "{decision: {name: prod}, divide: REPLICAS, waves: {groups: [[m1]]}}", false},
+		{"--decision prod", present, "{decision: {name: prod}, divide: REPLICAS, waves: {groups: [[m1], [m2]], soak: 5m0s}}", false},
+		{"--decision test", "{decision: {name: prod}}", "{decision: {name: test}}", false},
+		{"--clusters m1", "{decision: {name: prod}}", "{clusters: [{name: m1}]}", false},
+		{"--clusters m1 --decision prod", "", "--clusters cannot be used with --decision, which names the clusters: use one of the two", true},
+		{"--decision=", "", "--decision is empty: name a decision, or the clusters with --clusters", true},
+		{"--decision prod --weights m1=2", present, `--weights is for clusters of --clusters, and the decision "prod" names those of this Instance`, true},
+		{"--set-on m1:REGION=x", "{decision: {name: prod}}", "--set-on is for clusters of --clusters", true},
+		{"--wave m1 --wave m1", "{decision: {name: prod}}", `--wave: cluster "m1" is in two waves`, true},
+		{"--weights m1=2", "", "--weights requires --clusters or --decision: name the clusters", true},
 		{"--clusters=", "", "--clusters names none", true},
 		{"--clusters m1,,m2", "", "--clusters has an empty name", true},
 		{"--clusters m1,m1", "", `--clusters names "m1" twice: name each cluster once`, true},
@@ -94,6 +103,28 @@ func scalable() *v1beta1.OperatorVersion {
 	version := web("1.0.0")
 	gen.Param("REPLICAS", "1", "")(version)
 	return version
+}
+
+// TestRemovedByDecision checks C37 and C45: which clusters may lose an Instance by an edit that names a decision, or no longer names one.
+func TestRemovedByDecision(t *testing.T) {
+	list := &v1beta1.Placement{Clusters: []v1beta1.PlacedCluster{{Name: "m2"}, {Name: "m1"}}}
+	prod, other := &v1beta1.Placement{Decision: &v1beta1.DecisionReference{Name: "prod"}}, &v1beta1.Placement{Decision: &v1beta1.DecisionReference{Name: "other"}}
+	for _, tc := range []struct {
+		reason        string
+		before, after *v1beta1.Placement
+		want          string
+	}{
+		{"a decision in place of a list", list, prod, "m1 m2"},
+		{"a list in place of a decision", prod, list, "m3"},
+		{"another decision", prod, other, "m1 m3"},
+		{"the same decision", prod, prod, ""},
+	} {
+		i := &v1beta1.Instance{Spec: v1beta1.InstanceSpec{Placement: tc.before}}
+		i.Status.Decision = &v1beta1.DecisionStatus{Name: "prod", Clusters: []string{"m3", "m1"}}
+		if got := strings.Join(removedClusters(i, tc.after), " "); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
 }
 
 // TestInstallOnClusters checks the Instance that is made, and that what the hub would refuse is refused before.

@@ -29,6 +29,7 @@ func released(t *testing.T) []string {
 var acceptedChanges = map[string]string{
 	"configs.config.kudo.dev spec.explorations[] ValidationRule":          "an exploration may have one more script, componentsLua, and is refused as before without any",
 	"configs.config.kudo.dev spec.explorations[].health ValidationRule":   "the field is new, so that no object has it",
+	"instances.kudo.dev spec.placement ValidationRule":                    "the field is new, so that no object has it",
 	"instances.kudo.dev spec.crdTarball.crdDownloadPolicy Default":        "kudo has always taken an absent policy for IfNotPresent",
 	"operatorversions.kudo.dev spec.crdTarball.crdDownloadPolicy Default": "kudo has always taken an absent policy for IfNotPresent",
 	"operatorversions.kudo.dev spec ValidationRule":                       "such an OperatorVersion never ran, and may still be changed elsewhere and deleted",

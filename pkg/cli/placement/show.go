@@ -16,15 +16,17 @@ import (
 
 // placed is what programs read of the placement of an Instance.
 type placed struct {
-	Namespace          string                 `json:"namespace"`
-	Name               string                 `json:"name"`
-	Generation         int64                  `json:"generation"`
-	ObservedGeneration int64                  `json:"observedGeneration"`
-	State              string                 `json:"state"`
-	Placement          *v1beta1.Placement     `json:"placement"`
-	Members            []v1beta1.MemberStatus `json:"members"`
-	Wave               *v1beta1.WaveStatus    `json:"wave,omitempty"`
-	Ready              *readiness             `json:"ready,omitempty"`
+	Namespace          string             `json:"namespace"`
+	Name               string             `json:"name"`
+	Generation         int64              `json:"generation"`
+	ObservedGeneration int64              `json:"observedGeneration"`
+	State              string             `json:"state"`
+	Placement          *v1beta1.Placement `json:"placement"`
+	// Decision is what the decision of the placement has come to.
+	Decision *v1beta1.DecisionStatus `json:"decision,omitempty"`
+	Members  []v1beta1.MemberStatus  `json:"members"`
+	Wave     *v1beta1.WaveStatus     `json:"wave,omitempty"`
+	Ready    *readiness              `json:"ready,omitempty"`
 }
 
 // readiness is the condition Ready.
@@ -51,12 +53,12 @@ func show(env *command.Env, i *v1beta1.Instance, output string) error {
 	if len(i.Status.Members) > 0 {
 		rows = append(rows, command.MemberRows(i, env.Now())...)
 	} else {
-		for _, c := range i.Spec.Placement.Clusters {
+		for _, c := range i.PlacedClusters() {
 			rows = append(rows, []string{c.Name, "Unknown"})
 		}
 	}
 	if output == "wide" {
-		widen(rows, i.Spec.Placement)
+		widen(rows, i)
 	}
 	if err := env.PrintTable(rows); err != nil {
 		return err
@@ -69,7 +71,7 @@ func show(env *command.Env, i *v1beta1.Instance, output string) error {
 
 func valueOf(i *v1beta1.Instance) placed {
 	out := placed{Namespace: i.Namespace, Name: i.Name, Generation: i.Generation, ObservedGeneration: i.Status.ObservedGeneration,
-		State: clusters.StateOf(i), Placement: i.Spec.Placement, Members: i.Status.Members, Wave: i.Status.Wave}
+		State: clusters.StateOf(i), Placement: i.Spec.Placement, Decision: i.Status.Decision, Members: i.Status.Members, Wave: i.Status.Wave}
 	if out.Members == nil {
 		out.Members = []v1beta1.MemberStatus{}
 	}
@@ -80,9 +82,9 @@ func valueOf(i *v1beta1.Instance) placed {
 }
 
 // widen puts what spec says of each cluster behind its name.
-func widen(rows [][]string, placement *v1beta1.Placement) {
-	waves := map[string]string{}
-	for n, group := range placement.Groups() {
+func widen(rows [][]string, i *v1beta1.Instance) {
+	waves, placed := map[string]string{}, i.PlacedClusters()
+	for n, group := range i.WaveGroups() {
 		for _, name := range group {
 			waves[name] = strconv.Itoa(n + 1)
 		}
@@ -90,9 +92,9 @@ func widen(rows [][]string, placement *v1beta1.Placement) {
 	rows[0] = slices.Insert(rows[0], 1, "WAVE", "WEIGHT", "VALUES")
 	for n, row := range rows[1:] {
 		weight, values := "", ""
-		at := slices.IndexFunc(placement.Clusters, func(c v1beta1.PlacedCluster) bool { return c.Name == row[0] })
+		at := slices.IndexFunc(placed, func(c v1beta1.PlacedCluster) bool { return c.Name == row[0] })
 		if at >= 0 {
-			weight, values = strconv.FormatInt(placement.Clusters[at].EffectiveWeight(), 10), valuesOf(placement.Clusters[at])
+			weight, values = strconv.FormatInt(placed[at].EffectiveWeight(), 10), valuesOf(placed[at])
 		}
 		rows[n+1] = slices.Insert(row, 1, waves[row[0]], weight, values)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"kudo.dev/kudo/pkg/clusters"
 	"kudo.dev/kudo/test/corpus"
 )
 
@@ -51,12 +52,15 @@ func TestDecide(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		slices     []PlacementDecision
+		fromZero   bool
 		want, hold string
 		reason     string
 	}{
 		"by index":      {slices: []PlacementDecision{slice(t, "a", "1", "m3"), slice(t, "b", "0", "m1", "m2")}, want: "ns/m1 ns/m2 ns/m3", reason: "names of slices say nothing if there are indexes"},
 		"by number":     {slices: elevenSlices(t), want: "ns/m0 ns/m1 ns/m2 ns/m3 ns/m4 ns/m5 ns/m6 ns/m7 ns/m8 ns/m9 ns/m10", reason: "an index is a number"},
 		"from 1":        {slices: []PlacementDecision{slice(t, "a", "1", "m1"), slice(t, "b", "2", "m2")}, want: "ns/m1 ns/m2", reason: "some count from 1"},
+		"not from 0":    {slices: []PlacementDecision{slice(t, "a", "1", "m1")}, fromZero: true, hold: "the slice with the index 0, which was there before, is missing", reason: "the scheduler may be withdrawing the decision"},
+		"from 0 again":  {slices: []PlacementDecision{slice(t, "a", "0", "m1")}, fromZero: true, want: "ns/m1", reason: "it is as before"},
 		"by name":       {slices: []PlacementDecision{slice(t, "b", "", "m2"), slice(t, "a", "", "m1")}, want: "ns/m1 ns/m2", reason: "the order must not depend on that of a list"},
 		"once":          {slices: []PlacementDecision{slice(t, "a", "", "m1", "ns/m1", "other/m1")}, want: "ns/m1 other/m1", reason: "a cluster that is there twice counts once"},
 		"none":          {slices: []PlacementDecision{slice(t, "a", "")}, reason: "an empty list is a decision"},
@@ -66,15 +70,17 @@ func TestDecide(t *testing.T) {
 		"no beginning":  {slices: []PlacementDecision{slice(t, "a", "3", "m1")}, hold: "the slices with the indexes below 3 are missing", reason: "the first slices are missing"},
 		"mixed":         {slices: []PlacementDecision{slice(t, "a", "0", "m1"), slice(t, "b", "", "m2")}, hold: `b has the index "", which is no number`, reason: "the place of a slice is not known"},
 		"too many":      {slices: []PlacementDecision{slice(t, "a", "", many...)}, hold: "101 clusters are more than the 100", reason: "an Instance has at most 100"},
+		"slash":         {slices: []PlacementDecision{slice(t, "a", "", "ns/m1/x")}, hold: `a: decisions[0].clusterProfileRef has the name "m1/x", which no ClusterProfile can have`, reason: "it would mean a profile of another namespace"},
+		"namespace":     {slices: []PlacementDecision{slice(t, "a", "", "N.S/m1")}, hold: `has the namespace "N.S", which cannot be one`, reason: "it names nothing"},
 		"without names": {slices: []PlacementDecision{slice(t, "a", "", "m1", "")}, hold: "a: decisions[1].clusterProfileRef has no name", reason: "an entry that says nothing cannot be followed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Decide("prod", c.slices)
+			chosen, err := decide("prod", c.slices, c.fromZero)
 			var texts []string
-			for _, key := range got {
+			for _, key := range chosen.profiles {
 				texts = append(texts, key.String())
 			}
-			hold := &HoldError{}
+			hold := &clusters.HoldError{}
 			switch {
 			case c.hold != "" && (!errors.As(err, &hold) || !strings.Contains(hold.Message, c.hold)):
 				t.Errorf("%s: the error is %v, want %q", c.reason, err, c.hold)
@@ -103,11 +109,11 @@ func FuzzDecide(f *testing.F) {
 		if yaml.Unmarshal([]byte(text), &in) != nil {
 			return
 		}
-		got, err := Decide("k", in)
+		chosen, err := decide("k", in, false)
 		seen := map[types.NamespacedName]bool{}
-		for _, key := range got {
+		for _, key := range chosen.profiles {
 			if seen[key] || key.Name == "" || err != nil {
-				t.Fatalf("%v with the error %v", got, err)
+				t.Fatalf("%v with the error %v", chosen, err)
 			}
 			seen[key] = true
 		}
@@ -175,12 +181,12 @@ func TestPublishedDefinitions(t *testing.T) {
 // TestSliceOrder checks that a decision does not depend on the order of a list (C45).
 func TestSliceOrder(t *testing.T) {
 	a, b, c := slice(t, "a", "", "m1"), slice(t, "b", "", "m2", "m1"), slice(t, "c", "", "m3")
-	want, err := Decide("prod", []PlacementDecision{a, b, c})
+	want, err := decide("prod", []PlacementDecision{a, b, c}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, order := range [][]PlacementDecision{{a, c, b}, {b, a, c}, {b, c, a}, {c, a, b}, {c, b, a}} {
-		if got, err := Decide("prod", order); err != nil || !cmp.Equal(got, want) {
+		if got, err := decide("prod", order, false); err != nil || !cmp.Equal(got.profiles, want.profiles) {
 			t.Errorf("%v, %v, want %v", got, err, want)
 		}
 	}

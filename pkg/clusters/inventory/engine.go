@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,8 @@ type Options struct {
 	Hub client.Reader
 	// Live reads ClusterProfiles, Secrets, ConfigMaps, and namespace kube-system of the hub. It is no cache.
 	Live client.Reader
+	// Decisions reads the PlacementDecisions of the hub.
+	Decisions dynamic.Interface
 	// Namespace of the manager, which has the Secrets of the built-in provider.
 	Namespace string
 	// ClusterNamespace has the ClusterProfiles that spec.placement names without a namespace; "" if there is none.
@@ -51,8 +54,9 @@ type Options struct {
 type Engine struct {
 	Options
 
-	events *outbox
-	uid    hubUID
+	events    *outbox
+	uid       hubUID
+	decisions *decisions
 
 	mu      sync.Mutex
 	launch  func(*member) // nil before Start
@@ -69,7 +73,7 @@ type placement struct {
 
 // New returns an Engine. It does nothing before Start.
 func New(o Options) (*Engine, error) {
-	if o.Hub == nil || o.Live == nil || o.Namespace == "" {
+	if o.Hub == nil || o.Live == nil || o.Decisions == nil || o.Namespace == "" {
 		return nil, errors.New("the inventory engine needs readers of the hub and the namespace of the manager")
 	}
 	if o.Clock == nil {
@@ -78,9 +82,12 @@ func New(o Options) (*Engine, error) {
 	if o.Dial == nil {
 		o.Dial = newDialer()
 	}
-	return &Engine{
+	e := &Engine{
 		Options: o, events: newOutbox(), members: map[types.NamespacedName]*member{}, placed: map[types.NamespacedName]*placement{},
-	}, nil
+	}
+	var err error
+	e.decisions, err = newDecisions(o.Decisions, e.events.add)
+	return e, err
 }
 
 // Start runs the workers until the context ends, and returns when they have ended.
@@ -92,6 +99,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		e.launch(m)
 	}
 	e.mu.Unlock()
+	workers.Go(func() { e.decisions.run(ctx) })
 	e.events.run(ctx)
 	e.mu.Lock()
 	e.launch = func(*member) {}
@@ -182,9 +190,9 @@ func (e *Engine) Observe(_ context.Context, instance *v1beta1.Instance) (cluster
 	if e.launch == nil {
 		out.Silent = "the engine of the inventory has not been started"
 	}
-	if placement := instance.Spec.Placement; placement != nil {
+	if instance.Spec.Placement != nil {
 		out.Settled, out.Bound = true, bound(instance)
-		for _, c := range placement.Clusters {
+		for _, c := range instance.PlacedClusters() {
 			out.Members[c.Name] = clusters.Member{AppliedMessage: notWritten}
 		}
 	}
@@ -204,11 +212,11 @@ func (e *Engine) Observe(_ context.Context, instance *v1beta1.Instance) (cluster
 // bound returns the clusters of an Instance with their shares, which are nil if nothing is divided.
 func bound(instance *v1beta1.Instance) map[string]*int64 {
 	out := map[string]*int64{}
-	for _, c := range instance.Spec.Placement.Clusters {
+	for _, c := range instance.PlacedClusters() {
 		out[c.Name] = nil
 	}
-	if value := clusters.DividedValue(instance); value != nil && len(out) > 0 {
-		for name, share := range clusters.Shares(*value, instance.Spec.Placement.Clusters) {
+	if value := clusters.DividedValue(instance); value != nil {
+		for name, share := range clusters.Shares(*value, instance.PlacedClusters()) {
 			out[name] = &share
 		}
 	}
@@ -222,6 +230,7 @@ func (e *Engine) Remove(_ context.Context, instance *v1beta1.Instance) (left []s
 	defer e.mu.Unlock()
 	key := client.ObjectKeyFromObject(instance)
 	delete(e.placed, key)
+	e.decisions.follow(key, types.NamespacedName{})
 	names, orphan := e.holders(instance)
 	for profile, name := range names {
 		if !e.member(profile).remove(key, instance.UID, removal{cluster: name, orphan: orphan}) {
@@ -248,7 +257,7 @@ func (e *Engine) holders(instance *v1beta1.Instance) (names map[types.Namespaced
 	}
 	if placement := instance.Spec.Placement; placement != nil {
 		orphan = placement.OnDelete == v1beta1.OrphanPlaced
-		for _, c := range placement.Clusters {
+		for _, c := range instance.PlacedClusters() {
 			add(c.Name)
 		}
 	}
@@ -351,12 +360,13 @@ type wanted struct {
 
 func newWanted(instance *v1beta1.Instance, target clusters.Target, needs []dependency) *wanted {
 	kept := &v1beta1.Instance{ObjectMeta: *instance.ObjectMeta.DeepCopy(), Spec: *instance.Spec.DeepCopy()}
+	kept.Status.Decision = instance.Status.Decision.DeepCopy()
 	return &wanted{instance: kept, target: target, needs: needs, needsOf: fingerprint(needs)}
 }
 
 // same reports whether two copies have the same content.
 func (w *wanted) same(o *wanted) bool {
-	return o != nil && w.instance.UID == o.instance.UID && w.instance.Generation == o.instance.Generation && w.needsOf == o.needsOf &&
+	return o != nil && w.instance.Template() == o.instance.Template() && w.needsOf == o.needsOf &&
 		reflect.DeepEqual(w.target, o.target) && reflect.DeepEqual(w.instance.Labels, o.instance.Labels) &&
 		reflect.DeepEqual(w.instance.Annotations, o.instance.Annotations)
 }

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,7 +108,11 @@ func (w *world) newEngine(t *testing.T) *Engine {
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
-	e, err := New(Options{Hub: w.hub.Client(), Live: w.hub.Client(), Namespace: "system", ClusterNamespace: "fleet", Clock: w.clock, Dial: dial})
+	unused, err := dynamic.NewForConfig(&rest.Config{Host: "https://127.0.0.1:1"}) // no Instance here has a decision
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(Options{Hub: w.hub.Client(), Live: w.hub.Client(), Decisions: unused, Namespace: "system", ClusterNamespace: "fleet", Clock: w.clock, Dial: dial})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/clusters"
 )
 
@@ -198,7 +197,7 @@ func (m *member) observe(key types.NamespacedName, uid types.UID) (cluster strin
 // isLike reports whether a copy has the template and the release that are wanted, so that its report does not show whether a change is
 // missing.
 func (s *seenCopy) isLike(w *wanted) bool {
-	return s.template == v1beta1.Template(w.instance.UID, w.instance.Generation) && s.released == w.target.Released
+	return s.template == w.instance.Template() && s.released == w.target.Released
 }
 
 // unreachable says why the cluster cannot be reached, or returns "" if it can, or has not answered for moments only. The caller holds the

@@ -37,7 +37,7 @@ var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
 func copyOf(instance *v1beta1.Instance, target clusters.Target, hub types.UID) (*unstructured.Unstructured, error) {
 	placed := &v1beta1.Instance{Spec: *instance.Spec.DeepCopy()}
 	placed.Labels, placed.Annotations = placedMeta(instance, hub)
-	placed.Annotations[v1beta1.TemplateAnnotation] = v1beta1.Template(instance.UID, instance.Generation)
+	placed.Annotations[v1beta1.TemplateAnnotation] = instance.Template()
 	if target.Released != "" {
 		placed.Annotations[v1beta1.ReleasedAnnotation] = target.Released
 	}

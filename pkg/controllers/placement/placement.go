@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -41,6 +42,9 @@ type Reconciler struct {
 	Finalizer bool
 	// Forget gives up the copy of an Instance in a cluster that is to lose it; nil if the engine cannot.
 	Forget func(instance types.NamespacedName, cluster string) error
+	// Decide returns what the decision of an Instance has come to; nil if the engine reads no decisions. A *clusters.HoldError says why
+	// the decision is not to be acted upon.
+	Decide func(ctx context.Context, instance *v1beta1.Instance) (*v1beta1.DecisionStatus, error)
 	Events record.EventRecorder
 	Clock  clock.Clock
 }
@@ -148,6 +152,11 @@ func (a *action) act(ctx context.Context, s state) error {
 	case unprotected:
 		a.result.RequeueAfter = 1 // no watch shows a finalizer
 		return a.SetFinalizer(ctx, v1beta1.PlacementFinalizer, true)
+	case undecided:
+		a.result.RequeueAfter = loop.RecheckInterval
+		conditions.SetPlaced(a.Next, metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1beta1.ReasonDecisionHeld,
+			Message: a.undecided}, true, false)
+		return nil
 	case placed:
 		return a.place(ctx)
 	}
@@ -169,18 +178,17 @@ func (a *action) remove(ctx context.Context) error {
 	return nil
 }
 
-// forgetClusters gives up the copies in clusters that the annotation lists. A cluster that spec.placement names is not given up, unless the
-// Instance is being deleted.
+// forgetClusters gives up the copies in clusters that the annotation lists. A cluster that the Instance is placed on, or that a decision
+// may name which is not known, is not given up, unless the Instance is being deleted.
 func (a *action) forgetClusters() error {
 	list := a.Next.Annotations[v1beta1.ForgetAnnotation]
 	if a.Forget == nil || list == "" {
 		return nil
 	}
 	for _, name := range strings.Split(list, ",") {
-		isPlaced := a.Next.Spec.Placement != nil && slices.ContainsFunc(a.Next.Spec.Placement.Clusters, func(c v1beta1.PlacedCluster) bool {
-			return c.Name == name
-		})
-		if isPlaced && a.Next.DeletionTimestamp == nil {
+		placement := a.Next.Spec.Placement
+		isOpen := placement != nil && placement.Decision != nil && a.Next.DecisionFingerprint() == ""
+		if (isOpen || a.Next.IsPlacedOn(name)) && a.Next.DeletionTimestamp == nil {
 			continue
 		}
 		if err := a.Forget(client.ObjectKeyFromObject(a.Next), name); err != nil {
@@ -191,14 +199,17 @@ func (a *action) forgetClusters() error {
 	return nil
 }
 
-// place advances the change over the clusters, and writes what places the Instance. The wave is committed before its clusters are released,
-// so that a hub that ends between the two goes on where it stood.
+// place advances the change over the clusters, and writes what places the Instance. The wave, and the clusters that a decision names, are
+// committed before anything is placed by them, so that a hub that ends between the two goes on where it stood.
 func (a *action) place(ctx context.Context) error {
 	before := a.Committed.Status.Wave
 	a.advance()
+	if a.undecided != "" && (a.result.RequeueAfter == 0 || a.result.RequeueAfter > loop.RecheckInterval) {
+		a.result.RequeueAfter = loop.RecheckInterval // no event shows that the hub serves decisions again
+	}
 	a.report()
 	a.announceStop(before)
-	if before == nil || before.Generation != a.wave.Generation || before.Index != a.wave.Index {
+	if before == nil || before.Generation != a.wave.Generation || before.Decision != a.wave.Decision || before.Index != a.wave.Index {
 		a.announceWave()
 		if err := a.Commit(ctx); err != nil {
 			return err
@@ -244,13 +255,16 @@ func (a *action) report() {
 // announceStop records an event for a wave that stops.
 func (a *action) announceStop(before *v1beta1.WaveStatus) {
 	if a.wave.State == v1beta1.WaveStopped &&
-		(before == nil || before.State != v1beta1.WaveStopped || before.Generation != a.wave.Generation) {
+		(before == nil || before.State != v1beta1.WaveStopped || before.Generation != a.wave.Generation || before.Decision != a.wave.Decision) {
 		a.EventAfterCommit(corev1.EventTypeWarning, v1beta1.EventWaveStopped, "%s", a.summary.Ready.Message)
 	}
 }
 
 // announceWave records an event for a wave that opens.
 func (a *action) announceWave() {
+	if a.wave.Of == 0 {
+		return
+	}
 	a.EventAfterCommit(corev1.EventTypeNormal, v1beta1.EventWaveOpened, "Wave %d of %d of generation %d is open", a.wave.Index, a.wave.Of,
 		a.wave.Generation)
 }
@@ -258,19 +272,18 @@ func (a *action) announceWave() {
 // targets returns what each cluster gets. A cluster is released only once the engine has settled (C12). One that has the release keeps it:
 // the engine may be unsettled for a moment by a change of its own.
 func (a *action) targets() clusters.Placed {
-	placement := a.Next.Spec.Placement
-	open := clusters.Released(placement, a.wave)
+	open, placed := clusters.Released(a.Next, a.wave), a.Next.PlacedClusters()
 	var shares map[string]int64
 	if value := clusters.DividedValue(a.Next); value != nil {
-		shares = clusters.Shares(*value, placement.Clusters)
+		shares = clusters.Shares(*value, placed)
 	}
 	out := clusters.Placed{Instance: a.Next}
-	for _, c := range placement.Clusters {
+	for _, c := range placed {
 		t := clusters.Target{Name: c.Name, Weight: c.EffectiveWeight(), Parameters: c.Parameters}
 		if share, divided := shares[c.Name]; divided {
 			t.Share = &share
 		}
-		template := v1beta1.Template(a.Next.UID, a.Next.Generation)
+		template := a.Next.Template()
 		report := a.engine.Members[c.Name].Report
 		if open[c.Name] && (a.engine.Settled || report != nil && report.Released == template) {
 			t.Released = template

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,10 @@ type observation struct {
 	hasPlacement bool
 	// problem says what is wrong with spec.placement; nil if nothing is.
 	problem error
+	// undecided says why the clusters that the decision names are not known, or not known to be the present ones; "" if they are.
+	undecided string
+	// unplaceable is set if no clusters are known that the decision has named before either.
+	unplaceable bool
 	// lacksFinalizer is set if the engine needs the finalizer, and it is not there.
 	lacksFinalizer bool
 
@@ -45,12 +50,52 @@ func (a *action) observe(ctx context.Context) error {
 	}
 	o.problem = clusters.Validate(a.Next, spec)
 	o.lacksFinalizer = a.Finalizer && !o.finalizer
-	if o.problem != nil || o.lacksFinalizer {
+	if o.problem == nil {
+		if err := a.decide(ctx); err != nil {
+			return err
+		}
+	}
+	if o.state() != placed {
 		return nil
 	}
 	var err error
 	o.engine, err = a.Engine.Observe(ctx, a.Next)
+	o.engine.Undecided = o.undecided
 	return err
+}
+
+// decide puts into the status which clusters the decision of the Instance names. One that cannot be acted upon leaves the status as it is,
+// so that what is placed stays (C45).
+func (a *action) decide(ctx context.Context) error {
+	decision, status := a.Next.Spec.Placement.Decision, &a.Next.Status
+	switch {
+	case decision == nil:
+		status.Decision = nil
+		return nil
+	case a.Decide == nil:
+		a.problem = clusters.ErrNoDecisions
+		return nil
+	}
+	decided, err := a.Decide(ctx, a.Next)
+	if err == nil {
+		if problem := clusters.ValidateDecided(a.Next, decided.Clusters); problem != nil {
+			err = &clusters.HoldError{Message: problem.Error()}
+		}
+	}
+	switch hold := new(clusters.HoldError); {
+	case errors.As(err, &hold):
+		a.undecided = hold.Message
+	case err != nil:
+		return err
+	default:
+		status.Decision = decided
+		return nil
+	}
+	a.unplaceable = a.Next.DecisionFingerprint() == ""
+	if !a.unplaceable { // a lower value may leave some of the former clusters without a share
+		a.problem = clusters.ValidateDecided(a.Next, status.Decision.Clusters)
+	}
+	return nil
 }
 
 // state names the situation of an Instance.
@@ -67,6 +112,8 @@ const (
 	invalid state = "invalid"
 	// unprotected: it lacks the finalizer that the engine needs.
 	unprotected state = "unprotected"
+	// undecided: its decision names clusters that are not known.
+	undecided state = "undecided"
 	// placed: the engine carries it to clusters.
 	placed state = "placed"
 )
@@ -84,6 +131,8 @@ func (o observation) state() state {
 		return invalid
 	case o.lacksFinalizer:
 		return unprotected
+	case o.unplaceable:
+		return undecided
 	}
 	return placed
 }

@@ -24,6 +24,8 @@ func TestState(t *testing.T) {
 		{"its placement is wrong", observation{hasPlacement: true, problem: wrong}, invalid},
 		{"a wrong placement needs no finalizer", observation{hasPlacement: true, problem: wrong, lacksFinalizer: true}, invalid},
 		{"the finalizer is missing", observation{hasPlacement: true, lacksFinalizer: true}, unprotected},
+		{"its decision is not known", observation{hasPlacement: true, unplaceable: true}, undecided},
+		{"an Instance without the finalizer needs no decision", observation{hasPlacement: true, unplaceable: true, lacksFinalizer: true}, unprotected},
 		{"it is being deleted", observation{deleted: true, hasPlacement: true, problem: wrong}, released},
 		{"it is being deleted, and has copies", observation{deleted: true, finalizer: true}, removing},
 	} {
