@@ -15,8 +15,8 @@ import (
 	"kudo.dev/kudo/plans/schedule"
 )
 
-// FormatPlans draws the plans of an Instance as a tree, or, of an Instance of a hub, a table of its clusters. The OperatorVersion, which may
-// be nil, has the strategies.
+// FormatPlans draws the plans of an Instance as a tree, or, of an Instance of a hub, a table of its clusters. The OperatorVersion, which
+// may be nil, has the strategies.
 func FormatPlans(instance *v1beta1.Instance, ov *v1beta1.OperatorVersion, now time.Time) string {
 	if instance.IsTemplate() {
 		return formatMembers(instance, now)

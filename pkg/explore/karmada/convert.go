@@ -12,8 +12,8 @@ import (
 
 // FromConfigs turns valid Configs into what Karmada has for them: ResourceInterpreterCustomizations, one for each kind that has a script,
 // and, with an endpoint, ResourceInterpreterWebhookConfigurations, one for each kind that has a rule which Karmada's scripts cannot say.
-// Both are named after the kind. Without an endpoint, and of what Karmada has no operation for, it warns. An error names a script that cannot
-// be converted, and two rules that answer the same.
+// Both are named after the kind. Without an endpoint, and of what Karmada has no operation for, it warns. An error names a script that
+// cannot be converted, and two rules that answer the same.
 func FromConfigs(configs []v1alpha1.Config, endpoint *Endpoint) (documents []map[string]any, warnings []string, err error) {
 	w := &writer{endpoint: endpoint}
 	for i := range configs {
