@@ -5,10 +5,13 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -152,7 +155,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	if o.WebhookPort == 0 {
 		return mgr, mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
-	return mgr, addWebhooks(mgr, o, handlers)
+	return mgr, addWebhooks(ctx, mgr, o, handlers)
 }
 
 // metricsOptions serves the metrics by TLS, to who shows a token that the API server takes and that may get /metrics. They
@@ -216,7 +219,7 @@ const WebhookSecret = "kudo-webhook-server-secret"
 
 // addWebhooks serves the webhooks once their certificate is there. The certificate is made and rotated by
 // cert-controller; its files are written from the Secret, so that this works outside of a cluster too.
-func addWebhooks(mgr manager.Manager, o Options, handlers map[string]http.Handler) error {
+func addWebhooks(ctx context.Context, mgr manager.Manager, o Options, handlers map[string]http.Handler) error {
 	secret := types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}
 	service := fmt.Sprintf("kudo-controller-manager-service.%s.svc", o.Namespace)
 	ready := make(chan struct{})
@@ -225,12 +228,16 @@ func addWebhooks(mgr manager.Manager, o Options, handlers map[string]http.Handle
 		files.written = ready
 		return serveWebhooks(mgr, o, handlers, files, ready)
 	}
-	err := rotator.AddRotator(rotatorManager{mgr}, &rotator.CertRotator{
+	name, err := certificateName(ctx, mgr.GetAPIReader(), service)
+	if err != nil {
+		return err
+	}
+	err = rotator.AddRotator(rotatorManager{mgr}, &rotator.CertRotator{
 		SecretKey: secret, CertDir: o.WebhookCertDir, CAName: "kudo-ca", CAOrganization: "kudo",
-		DNSName: service, ExtraDNSNames: []string{"localhost", service + ".cluster.local"}, IsReady: ready,
+		DNSName: name, ExtraDNSNames: []string{"localhost", service, service + ".cluster.local"}, IsReady: ready,
 		Webhooks: []rotator.WebhookInfo{
 			{Name: "kudo-manager-instance-admission-webhook-config", Type: rotator.Mutating},
-			{Name: "kudo-manager-instance-validation-webhook-config", Type: rotator.Validating},
+			{Name: instanceValidation, Type: rotator.Validating},
 			{Name: "kudo-manager-explore-validation-webhook-config", Type: rotator.Validating},
 		},
 	})
@@ -238,6 +245,28 @@ func addWebhooks(mgr manager.Manager, o Options, handlers map[string]http.Handle
 		return fmt.Errorf("set up the webhooks' certificate: %w", err)
 	}
 	return serveWebhooks(mgr, o, handlers, files, ready)
+}
+
+// instanceValidation is the configuration of the webhook that checks Instances.
+const instanceValidation = "kudo-manager-instance-validation-webhook-config"
+
+// certificateName returns the name that the certificate of the webhooks must have: that of the host by which the API server reaches a
+// manager outside of its cluster, as kubectl kudo init has written it, or that of the Service. The certificate always has localhost.
+func certificateName(ctx context.Context, live client.Reader, service string) (string, error) {
+	hooks := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	err := live.Get(ctx, client.ObjectKey{Name: instanceValidation}, hooks)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read the host of the webhooks: %w", err)
+	}
+	for _, hook := range hooks.Webhooks {
+		if hook.ClientConfig.URL == nil {
+			continue
+		}
+		if u, err := url.Parse(*hook.ClientConfig.URL); err == nil && u.Hostname() != "localhost" && net.ParseIP(u.Hostname()) == nil {
+			return u.Hostname(), nil
+		}
+	}
+	return service, nil
 }
 
 // admissionHandlers returns handlers of HTTP for those of admission.
