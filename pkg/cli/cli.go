@@ -8,7 +8,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"kudo.dev/kudo/pkg/cli/admin"
 	"kudo.dev/kudo/pkg/cli/command"
@@ -28,6 +30,7 @@ import (
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctrllog.SetLogger(logr.Discard()) // controller-runtime warns after 30 s of a logger that is not set
 	env := command.NewEnv(in, out, errs)
 	root := NewRoot(env)
 	root.SetArgs(args)

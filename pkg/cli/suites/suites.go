@@ -12,12 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
@@ -197,7 +195,6 @@ func (o *testOptions) validate() error {
 
 func (o *testOptions) run(cmd *cobra.Command, dirs []string) error {
 	ctx := cmd.Context()
-	ctrllog.SetLogger(logr.Discard())
 	suite, notes, err := testsuite.LoadSuite(o.config)
 	if err != nil {
 		return err

@@ -14,10 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/ui"
@@ -72,7 +70,6 @@ func (o *options) run(ctx context.Context) error {
 	if !slices.Contains(hosts, o.host) {
 		return command.UsageError("--host %s: must be 127.0.0.1 or localhost, since the page is for this machine only", o.host)
 	}
-	ctrllog.SetLogger(logr.Discard()) // the engine of previews logs, and controller-runtime warns after 30 s of a logger that is not set
 	_, config, namespace, err := o.env.Connect()
 	if err != nil {
 		return err
