@@ -143,7 +143,7 @@ unit: ## Run the tests that need no cluster.
 	@go run ./hack/testcount $(UNIT_RESULTS)
 
 # The longest suites begin first, so that none of them runs alone at the end.
-LONGEST := ./test/faults ./test/upgrade ./test/integration ./test/installplan ./test/docs ./test/testsuite ./test/explore
+LONGEST := ./test/faults ./test/upgrade ./test/integration ./test/hub ./test/installplan ./test/docs ./test/testsuite ./test/explore
 
 # kuttl comes from others. Where its module cannot be had, the specs that need kuttl are skipped.
 KUTTL_VERSION := v0.22.0
