@@ -3,7 +3,11 @@ package cli
 import (
 	"bytes"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -47,6 +51,28 @@ func TestMainCodes(t *testing.T) {
 		if code := Main(strings.Fields(line), strings.NewReader(""), &out, &errs); code != want || (code != 0) != strings.HasPrefix(errs.String(), "Error: ") {
 			t.Errorf("%s: exit code %d, want %d\n%s", line, code, want, errs.String())
 		}
+	}
+}
+
+// TestInterrupt checks that an interrupt ends a command that waits for an API server.
+func TestInterrupt(t *testing.T) {
+	asked := make(chan struct{}, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("KUBECONFIG", "/dev/null")
+	t.Setenv("HOME", t.TempDir())
+	go func() {
+		<-asked
+		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			t.Error(err)
+		}
+	}()
+	var out, errs bytes.Buffer
+	if code := Main([]string{"get", "instances", "--server", server.URL}, strings.NewReader(""), &out, &errs); code != 1 || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 }
 

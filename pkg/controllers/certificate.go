@@ -2,14 +2,19 @@ package controllers
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"kudo.dev/kudo/pkg/atomicfile"
@@ -27,6 +32,28 @@ type allReplicas struct{ manager.Runnable }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (allReplicas) NeedLeaderElection() bool { return false }
+
+// instanceValidation is the configuration of the webhook that checks Instances.
+const instanceValidation = "kudo-manager-instance-validation-webhook-config"
+
+// certificateName returns the name that the certificate of the webhooks must have: that of the host by which the API server reaches a
+// manager outside of its cluster, as kubectl kudo init has written it, or that of the Service. The certificate always has localhost.
+func certificateName(ctx context.Context, live client.Reader, service string) (string, error) {
+	hooks := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	err := live.Get(ctx, client.ObjectKey{Name: instanceValidation}, hooks)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read the host of the webhooks: %w", err)
+	}
+	for _, hook := range hooks.Webhooks {
+		if hook.ClientConfig.URL == nil {
+			continue
+		}
+		if u, err := url.Parse(*hook.ClientConfig.URL); err == nil && u.Hostname() != "localhost" && net.ParseIP(u.Hostname()) == nil {
+			return u.Hostname(), nil
+		}
+	}
+	return service, nil
+}
 
 // certFiles writes the certificate from the Secret to files whenever it changes.
 type certFiles struct {

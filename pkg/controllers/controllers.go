@@ -5,13 +5,10 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -245,28 +242,6 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, o Options, handlers m
 		return fmt.Errorf("set up the webhooks' certificate: %w", err)
 	}
 	return serveWebhooks(mgr, o, handlers, files, ready)
-}
-
-// instanceValidation is the configuration of the webhook that checks Instances.
-const instanceValidation = "kudo-manager-instance-validation-webhook-config"
-
-// certificateName returns the name that the certificate of the webhooks must have: that of the host by which the API server reaches a
-// manager outside of its cluster, as kubectl kudo init has written it, or that of the Service. The certificate always has localhost.
-func certificateName(ctx context.Context, live client.Reader, service string) (string, error) {
-	hooks := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	err := live.Get(ctx, client.ObjectKey{Name: instanceValidation}, hooks)
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("read the host of the webhooks: %w", err)
-	}
-	for _, hook := range hooks.Webhooks {
-		if hook.ClientConfig.URL == nil {
-			continue
-		}
-		if u, err := url.Parse(*hook.ClientConfig.URL); err == nil && u.Hostname() != "localhost" && net.ParseIP(u.Hostname()) == nil {
-			return u.Hostname(), nil
-		}
-	}
-	return service, nil
 }
 
 // admissionHandlers returns handlers of HTTP for those of admission.

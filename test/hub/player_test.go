@@ -21,6 +21,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/clusters/karmada"
+	"kudo.dev/kudo/pkg/clusters/karmada/remote"
 	"kudo.dev/kudo/pkg/explore"
 	"kudo.dev/kudo/pkg/explore/library"
 	"kudo.dev/kudo/pkg/explore/lua"
@@ -29,7 +30,7 @@ import (
 
 var kinds = map[string]schema.GroupVersionKind{
 	"PropagationPolicy": karmada.PolicyKind, "OverridePolicy": karmada.OverrideKind, "ResourceBinding": karmada.BindingKind,
-	"Cluster": karmada.ClusterKind, "Work": karmada.WorkKind, "Lease": karmada.LeaseKind, "Instance": v1beta1.GroupVersion.WithKind("Instance"),
+	"Cluster": remote.ClusterKind, "Work": remote.WorkKind, "Lease": karmada.LeaseKind, "Instance": v1beta1.GroupVersion.WithKind("Instance"),
 }
 
 // player does what the controllers of Karmada do with placed Instances, as its documents say: it binds them to clusters, divides them, applies
@@ -364,7 +365,7 @@ func (pl *player) distribute(ctx context.Context, template *unstructured.Unstruc
 func workOf(cluster string, instance client.Object) *unstructured.Unstructured {
 	work := &unstructured.Unstructured{}
 	work.SetGroupVersionKind(kinds["Work"])
-	work.SetNamespace(karmada.WorkNamespace(cluster))
+	work.SetNamespace(remote.WorkNamespace(cluster))
 	work.SetName(instance.GetNamespace() + "-" + instance.GetName())
 	return work
 }
@@ -375,7 +376,7 @@ func (pl *player) writeWork(ctx context.Context, template *unstructured.Unstruct
 		return nil
 	}
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	ns.SetName(karmada.WorkNamespace(cluster))
+	ns.SetName(remote.WorkNamespace(cluster))
 	if err := pl.planes.hub.Create(ctx, ns); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}

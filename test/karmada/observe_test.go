@@ -13,6 +13,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/clusters"
 	"kudo.dev/kudo/pkg/clusters/karmada"
+	"kudo.dev/kudo/pkg/clusters/karmada/remote"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/env"
 )
@@ -53,7 +54,7 @@ func (h *hub) drain(of ...*v1beta1.Instance) (keys []types.NamespacedName) {
 func (h *hub) ready(t *testing.T, name, status, reason string) {
 	t.Helper()
 	cluster := &unstructured.Unstructured{}
-	cluster.SetGroupVersionKind(karmada.ClusterKind)
+	cluster.SetGroupVersionKind(remote.ClusterKind)
 	cluster.SetName(name)
 	if err := h.Create(t.Context(), cluster); err != nil {
 		env.Must(t, h.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster))

@@ -76,7 +76,7 @@ var tree = rules{
 		"pkg/explore/native":      {"pkg/explore/pods"},
 		"pkg/explore/webhook":     {"pkg/explore/pods"},
 		"pkg/clusters/inventory":  {"pkg/apply", "pkg/clusters"},
-		"pkg/clusters/karmada":    {"pkg/clusters"},
+		"pkg/clusters/karmada":    {"pkg/clusters", "pkg/clusters/karmada/remote"},
 		"pkg/controllers":         {"pkg/controllers/*"},
 		"pkg/controllers/*":       {"pkg/controllers/loop"},
 		"pkg/storedversions":      {"pkg/crdcompat"},

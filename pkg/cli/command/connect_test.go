@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,13 +14,18 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
+	"kudo.dev/kudo/pkg/clusters/karmada/remote"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -94,6 +100,65 @@ func TestConnectUnreachable(t *testing.T) {
 	if _, _, errs, code := runAs(t, "get"); code != command.ExitError || !strings.Contains(errs, "the cluster cannot be reached: ") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
+}
+
+// TestDiscovery checks that kinds which commands use are not discovered, and that a kind counts as one that the cluster does not serve only
+// if discovery says so.
+func TestDiscovery(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		kind   schema.GroupVersionKind
+		served bool
+		fails  error
+		// isMissing and errs are what the client returns, and discovers reports whether it asks for all groups.
+		isMissing, errs, discovers bool
+	}{
+		{"a kind of kudo", v1beta1.GroupVersion.WithKind("Instance"), true, nil, false, false, false},
+		{"a kind of every Kubernetes", corev1.SchemeGroupVersion.WithKind("Secret"), true, nil, false, false, false},
+		{"a kind that is served", remote.ClusterKind, true, nil, false, false, true},
+		{"a kind that is not served", remote.ClusterKind, false, nil, true, true, true},
+		{"a failure", remote.ClusterKind, true, apierrors.NewServiceUnavailable("the server restarts"), false, true, true},
+		{"a user without the right to discover", remote.ClusterKind, true,
+			apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no right")), false, true, true},
+	} {
+		server := apitest.Start(t)
+		kubeconfig(t, server.Config().Host)
+		if tc.served && tc.discovers {
+			server.AddKind(remote.ClusterKind, false)
+		}
+		server.Before(func(r apitest.Request) (any, error) {
+			if r.String() == "/apis" {
+				return nil, tc.fails
+			}
+			return nil, nil
+		})
+		c := connectAs(t, "get")
+		_, err := c.RESTMapper().RESTMapping(tc.kind.GroupKind(), tc.kind.Version)
+		requests := server.Requests()
+		if (err != nil) != tc.errs || meta.IsNoMatchError(err) != tc.isMissing || slices.Contains(requests, "/apis") != tc.discovers {
+			t.Errorf("%s: %v after %v", tc.reason, err, requests)
+		}
+		if has, err := command.HasKarmada(c); tc.discovers && (has != (tc.served && tc.fails == nil) || (err != nil) != (tc.fails != nil)) {
+			t.Errorf("%s: the hub has Karmada: %t, %v", tc.reason, has, err)
+		}
+	}
+}
+
+// connectAs returns the client of a command of a name.
+func connectAs(t *testing.T, name string) (c client.WithWatch) {
+	t.Helper()
+	env := command.NewEnv(strings.NewReader(""), io.Discard, io.Discard)
+	root := &cobra.Command{Use: "kubectl-kudo"}
+	env.AddFlags(root)
+	root.AddCommand(&cobra.Command{Use: name, RunE: func(*cobra.Command, []string) (err error) {
+		c, _, _, err = env.Connect()
+		return err
+	}})
+	root.SetArgs([]string{name})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // TestVerbosity checks that -v sets the level of the log of requests.

@@ -17,7 +17,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/act"
-	"kudo.dev/kudo/pkg/clusters/karmada"
+	"kudo.dev/kudo/pkg/clusters/karmada/remote"
 )
 
 // InstanceFunc works on an Instance.
@@ -61,7 +61,7 @@ func ClustersOf(i *v1beta1.Instance) []string {
 		return nil
 	}
 	var names []string
-	for _, c := range i.Spec.Placement.Clusters {
+	for _, c := range i.PlacedClusters() {
 		names = append(names, c.Name)
 	}
 	for _, m := range i.Status.Members {
@@ -146,20 +146,26 @@ func (env *Env) ConnectCluster(hub client.Client, cluster string) (client.WithWa
 // errNoContext says that the kubeconfig does not say how to reach a cluster.
 var errNoContext = errors.New("the kubeconfig has no context of this name: add one, which kubectl kudo uses to reach the cluster")
 
-// IsUnreached reports whether an error of ConnectCluster says that the user has no way to reach the cluster.
-func IsUnreached(err error) bool { return errors.Is(err, errNoContext) }
+// HasKarmada reports whether a hub has Karmada's Clusters, which are reached by its proxy.
+func HasKarmada(hub client.Client) (bool, error) {
+	_, err := hub.RESTMapper().RESTMapping(remote.ClusterKind.GroupKind(), remote.ClusterKind.Version)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return false, fmt.Errorf("find out whether the hub has Karmada: %w", err)
+	}
+	return err == nil, nil
+}
 
 func (env *Env) clusterConfig(hub client.Client, cluster string) (*rest.Config, error) {
-	_, err := hub.RESTMapper().RESTMapping(karmada.ClusterKind.GroupKind(), karmada.ClusterKind.Version)
-	switch {
-	case err == nil:
+	isKarmada, err := HasKarmada(hub)
+	if err != nil {
+		return nil, err
+	}
+	if isKarmada {
 		config, err := env.Flags.ToRESTConfig()
 		if err != nil {
 			return nil, err
 		}
-		return karmada.Access(config, cluster)
-	case !meta.IsNoMatchError(err):
-		return nil, fmt.Errorf("find out whether the hub has Karmada: %w", err)
+		return remote.Access(config, cluster)
 	}
 	loader := env.Flags.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()

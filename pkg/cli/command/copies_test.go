@@ -19,7 +19,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
 	"kudo.dev/kudo/pkg/cli/commandtest"
-	"kudo.dev/kudo/pkg/clusters/karmada"
+	"kudo.dev/kudo/pkg/clusters/karmada/remote"
 	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
@@ -63,7 +63,7 @@ func (r *recorder) has(header, value string) bool {
 	return slices.ContainsFunc(r.headers, func(h http.Header) bool { return strings.Contains(h.Get(header), value) })
 }
 
-// useContexts writes a kubeconfig with a context for each address, the first of which is the current one.
+// useContexts writes a kubeconfig. Its current context is hub, and each cluster has a context of its name.
 func useContexts(t *testing.T, hub string, clusters map[string]string) {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
@@ -131,7 +131,7 @@ func TestInCluster(t *testing.T) {
 // also where the kubeconfig has a context of its name.
 func TestInClusterOfKarmada(t *testing.T) {
 	api, member := apitest.Start(t, placed()), apitest.Start(t, copied(placed()))
-	api.AddKind(karmada.ClusterKind, false)
+	api.AddKind(remote.ClusterKind, false)
 	const proxy = "/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy"
 	hub := &recorder{to: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, proxy+"/") {

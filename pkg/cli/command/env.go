@@ -5,12 +5,14 @@ package command
 import (
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -35,6 +37,8 @@ type Env struct {
 	globals  globalFlags
 	// offline is set if no cluster is asked.
 	offline bool
+	// writing is held while a line is written: several clusters may have warnings at the same time.
+	writing sync.Mutex
 }
 
 // NewEnv returns an Env with these streams, and flags that are not set.
@@ -108,8 +112,8 @@ func (env *Env) newClient(config *rest.Config) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if own != nil { // other kinds are discovered when a command needs them
-		mapper = meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{own, builtin(), mapper}}
+	if own != nil {
+		mapper = lazyMapper{mapper, []meta.RESTMapper{own, builtin()}}
 	}
 	s, err := NewScheme()
 	if err != nil {
@@ -117,6 +121,24 @@ func (env *Env) newClient(config *rest.Config) (client.WithWatch, error) {
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: s, HTTPClient: transport, Mapper: mapper})
 	return nameClient(c, env.globals.command), err
+}
+
+// lazyMapper discovers a kind only when a command needs it and no other mapper has it. meta.FirstHitRESTMapper would join the errors of all
+// mappers, so that a failure of discovery looked like a kind that the cluster does not serve.
+type lazyMapper struct {
+	meta.RESTMapper
+
+	known []meta.RESTMapper
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m lazyMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	for _, known := range m.known {
+		if mapping, err := known.RESTMapping(kind, versions...); err == nil {
+			return mapping, nil
+		}
+	}
+	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
 // builtin maps the kinds that commands use and every Kubernetes serves, so that these need not be discovered.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -13,13 +14,18 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/act"
 )
 
 // Version is the version of kudo, which the linker sets.
 var Version = "dev"
+
+// errInterrupt is the error of a request that an interrupt of the command has ended.
+var errInterrupt = errors.New("interrupted")
 
 // globalFlags are flags of all commands, as KUDO has them.
 type globalFlags struct {
@@ -28,6 +34,8 @@ type globalFlags struct {
 	usesKudo bool
 	// command is the path of the running command, such as "kubectl kudo plan retry".
 	command string
+	// interrupt wraps the transport of discovery, which has no context: an interrupt ends its requests.
+	interrupt transport.WrapperFunc
 }
 
 // verbosity is the level of client-go's log, which goes to stderr: 6 shows requests, 8 shows their bodies too.
@@ -66,6 +74,7 @@ func (g *globalFlags) add(root *cobra.Command) {
 	root.Version = Version
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		g.command = cmd.CommandPath()
+		g.interrupt = act.LimitTransport(cmd.Context(), errInterrupt)
 		for c := cmd; c.HasParent(); c = c.Parent() {
 			g.usesKudo = g.usesKudo || c.Parent() == root && slices.Contains(kudoCommands, c.Name())
 		}
@@ -82,6 +91,8 @@ func (g *globalFlags) checkInstalled(config *rest.Config) (meta.RESTMapper, erro
 	if !g.usesKudo || !g.validate {
 		return nil, nil
 	}
+	config = rest.CopyConfig(config)
+	config.Wrap(g.interrupt)
 	d, err := discovery.NewDiscoveryClientForConfig(config) // it has a timeout
 	if err != nil {
 		return nil, err

@@ -73,20 +73,12 @@ type copyStatus struct {
 
 // printStatuses prints the plans of all copies.
 func printStatuses(ctx context.Context, env *command.Env, copies []command.Copy, output string) error {
-	var values []copyStatus
+	if output != "" {
+		return env.PrintValue(output, statusesOf(copies))
+	}
 	for _, c := range copies {
 		if c.Err != nil {
-			values = append(values, copyStatus{Cluster: c.Cluster, Error: c.Err.Error()})
-			continue
-		}
-		values = append(values, copyStatus{Cluster: c.Cluster, Status: &c.Instance.Status})
-	}
-	if output != "" {
-		return env.PrintValue(output, values)
-	}
-	for n, c := range copies {
-		if c.Err != nil {
-			env.Printf("Cluster %s: %s", c.Cluster, text.OneLine(values[n].Error))
+			env.Printf("Cluster %s: %s", c.Cluster, text.OneLine(c.Err.Error()))
 			continue
 		}
 		env.Printf("Cluster %s:", c.Cluster)
@@ -95,6 +87,18 @@ func printStatuses(ctx context.Context, env *command.Env, copies []command.Copy,
 		}
 	}
 	return nil
+}
+
+func statusesOf(copies []command.Copy) []copyStatus {
+	var out []copyStatus
+	for _, c := range copies {
+		if c.Err != nil {
+			out = append(out, copyStatus{Cluster: c.Cluster, Error: c.Err.Error()})
+		} else {
+			out = append(out, copyStatus{Cluster: c.Cluster, Status: &c.Instance.Status})
+		}
+	}
+	return out
 }
 
 // printPlans prints the plans of an Instance as a tree, and why they wait or have failed.

@@ -15,12 +15,14 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/cli/command"
-	"kudo.dev/kudo/pkg/clusters/karmada"
+	"kudo.dev/kudo/pkg/clusters/karmada/remote"
 	"kudo.dev/kudo/pkg/text"
 )
 
-// removalInterval is the time between two looks at the copies of a deleted Instance.
-const removalInterval = time.Second
+const (
+	// removalInterval is the time between two looks at the copy of a deleted Instance, and lookTime how long a look takes at most.
+	removalInterval, lookTime = time.Second, 10 * time.Second
+)
 
 // Outcomes of a copy whose Instance is deleted on the hub.
 const (
@@ -64,23 +66,23 @@ func (r *removal) isOrphaned() bool {
 	return r.instance.Spec.Placement != nil && r.instance.Spec.Placement.OnDelete == v1beta1.OrphanPlaced
 }
 
-// hasKarmada reports whether Karmada deletes the copies. The hub deletes those of an inventory itself, before it lets its Instance go.
-func (r *removal) hasKarmada() bool {
-	_, err := r.hub.RESTMapper().RESTMapping(karmada.ClusterKind.GroupKind(), karmada.ClusterKind.Version)
-	return err == nil
-}
-
 // wait returns when no copy is left, and prints what became of each. It ends with an error that names the clusters when the context ends.
+// Karmada deletes the copies after the Instance of the hub. The hub deletes those of an inventory itself, before it lets its Instance go.
 func (r *removal) wait(ctx context.Context, limit time.Duration) error {
+	isKarmada, err := command.HasKarmada(r.hub)
+	if err != nil {
+		return fmt.Errorf("instance %s/%s is deleted on the hub, and what the clusters do is not known: %w", r.instance.Namespace,
+			r.instance.Name, err)
+	}
 	outcome := copyDeleted
 	if r.isOrphaned() {
 		outcome = copyLeft
 	}
-	isKarmada := r.hasKarmada()
 	var wg sync.WaitGroup
 	for _, name := range r.clusters {
 		if isKarmada {
-			wg.Go(func() { r.follow(ctx, name) })
+			c := &copyRemoval{removal: r, cluster: name}
+			wg.Go(func() { c.follow(ctx) })
 		} else {
 			r.settle(name, outcome)
 		}
@@ -123,25 +125,28 @@ func (r *removal) until(over command.InstanceCondition) command.InstanceConditio
 	}
 }
 
-// follow looks at a cluster until its outcome is known, or until the context ends.
-func (r *removal) follow(ctx context.Context, cluster string) {
-	var member client.WithWatch
-	connect := func() (_ client.WithWatch, err error) {
-		if member == nil {
-			member, err = r.env.ConnectCluster(r.hub, cluster)
-		}
-		return member, err
-	}
+// copyRemoval awaits that one cluster has deleted its copy, which Karmada's Work on the hub carries there.
+type copyRemoval struct {
+	*removal
+
+	cluster string
+	// member is a client of the cluster, once it can be reached, and work is the name of the Work, once it was found.
+	member client.Client
+	work   string
+}
+
+// follow looks at the cluster until its outcome is known, or until the context ends.
+func (c *copyRemoval) follow(ctx context.Context) {
 	for {
-		outcome, pending := r.look(ctx, cluster, connect)
+		outcome, pending := c.look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case outcome != "":
-			r.settle(cluster, outcome)
+			c.settle(c.cluster, outcome)
 			return
 		}
-		r.await(cluster, pending)
+		c.await(c.cluster, pending)
 		select {
 		case <-ctx.Done():
 		case <-time.After(removalInterval):
@@ -149,43 +154,63 @@ func (r *removal) follow(ctx context.Context, cluster string) {
 	}
 }
 
-// look returns what has become of the copy in a cluster, or what it waits for.
-func (r *removal) look(ctx context.Context, cluster string, connect func() (client.WithWatch, error)) (outcome, pending string) {
-	found, err := r.read(ctx, connect)
+// look returns what has become of the copy, or what it waits for.
+func (c *copyRemoval) look(ctx context.Context) (outcome, pending string) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	found, err := c.read(ctx)
 	switch {
 	case err != nil && !isRefused(err):
 		return "", "unreachable: its Work waits"
-	case found != nil && r.isOrphaned():
+	case found != nil && c.isOrphaned():
 		return "", "Karmada still manages it"
 	case found != nil && found.DeletionTimestamp == nil:
 		return "", "the deletion has not arrived"
+	case found != nil && found.Status.AggregatedStatus.Message == "":
+		return "", "cleaning up"
 	case found != nil:
 		return "", "cleaning up: " + text.OneLine(found.Status.AggregatedStatus.Message)
 	}
-	hasWork, workErr := karmada.HasWork(ctx, r.hub, client.ObjectKeyFromObject(r.instance), cluster)
+	hasWork, workErr := c.hasWork(ctx)
 	switch {
 	case hasWork:
 		return "", "its Work is still on the hub"
-	case err != nil, r.isOrphaned() && workErr != nil:
+	case err != nil, c.isOrphaned() && workErr != nil:
 		return copyUnverified, ""
-	case r.isOrphaned():
+	case c.isOrphaned():
 		return copyLeft, ""
 	}
 	return copyDeleted, ""
 }
 
-// read returns the copy of the Instance in a cluster; nil if it is not there any more.
-func (r *removal) read(ctx context.Context, connect func() (client.WithWatch, error)) (*v1beta1.Instance, error) {
-	member, err := connect()
-	if err != nil {
-		return nil, err
+// read returns the copy of the Instance in the cluster; nil if it is not there any more.
+func (c *copyRemoval) read(ctx context.Context) (*v1beta1.Instance, error) {
+	if c.member == nil {
+		member, err := c.env.ConnectCluster(c.hub, c.cluster)
+		if err != nil {
+			return nil, err
+		}
+		c.member = member
 	}
 	found := &v1beta1.Instance{}
-	err = member.Get(ctx, client.ObjectKeyFromObject(r.instance), found)
-	if isMissing(err, "instances") || meta.IsNoMatchError(err) || err == nil && !command.IsCopy(found, r.instance) {
+	err := c.member.Get(ctx, client.ObjectKeyFromObject(c.instance), found)
+	switch {
+	case isMissing(err, "instances") || meta.IsNoMatchError(err) || err == nil && !command.IsCopy(found, c.instance):
 		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	return found, err
+	return found, nil
+}
+
+// hasWork reports whether the hub still has the Work. The Works of the cluster, which may be many, are listed until it is found.
+func (c *copyRemoval) hasWork(ctx context.Context) (bool, error) {
+	if c.work == "" {
+		name, err := remote.FindWork(ctx, c.hub, client.ObjectKeyFromObject(c.instance), c.cluster)
+		c.work = name
+		return name != "", err
+	}
+	return remote.HasWork(ctx, c.hub, c.cluster, c.work)
 }
 
 // isMissing reports whether an error is a 404 about objects of a resource.
@@ -196,7 +221,7 @@ func isMissing(err error, resource string) bool {
 
 // isRefused reports whether an error says that the user cannot look into a cluster, or that the cluster is not joined any more.
 func isRefused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || command.IsUnreached(err) || isMissing(err, "clusters")
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || isMissing(err, "clusters")
 }
 
 // report prints how the removal from each cluster ended, and returns an error that names those where it has not.

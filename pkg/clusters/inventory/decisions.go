@@ -111,7 +111,7 @@ func (d *decisions) run(ctx context.Context) {
 	}
 }
 
-// announce has the Instances with a decision be looked at.
+// announce calls changed for each Instance that follows a decision.
 func (d *decisions) announce(decision types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +18,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/clusters"
+	"kudo.dev/kudo/pkg/clusters/karmada/remote"
 )
 
 // DefaultLease is the Lease of Karmada's controller manager, by Karmada's defaults.
@@ -130,7 +130,7 @@ func (e *Engine) Observe(ctx context.Context, instance *v1beta1.Instance) (clust
 	view := View{Instance: instance, Policy: policy, Binding: binding, Silent: e.liveness.silent()}
 	view.Outdated = known && !last.policy.isShownBy(policy)
 	for _, name := range namesOf(instance, view.binding()) {
-		cluster, err := e.read(ctx, ClusterKind, types.NamespacedName{Name: name})
+		cluster, err := e.read(ctx, remote.ClusterKind, types.NamespacedName{Name: name})
 		if err != nil {
 			return clusters.Observation{}, err
 		}
@@ -155,22 +155,7 @@ func (e *Engine) Remove(ctx context.Context, instance *v1beta1.Instance) (left [
 
 // Access returns a configuration that reaches a cluster by Karmada's proxy, with the identity that the Engine has on the hub.
 func (e *Engine) Access(_ context.Context, cluster string) (*rest.Config, error) {
-	return Access(e.config, cluster)
-}
-
-// Access returns a configuration that reaches a cluster by Karmada's proxy, with the identity of the configuration of the hub. The identity
-// needs the right on clusters/proxy.
-func Access(hub *rest.Config, cluster string) (*rest.Config, error) {
-	if problems := content.IsPathSegmentName(cluster); cluster == "" || len(problems) > 0 {
-		return nil, fmt.Errorf("reach cluster %q: the name is no path segment: name a Cluster of the hub", cluster)
-	}
-	base, _, err := rest.DefaultServerUrlFor(hub)
-	if err != nil {
-		return nil, fmt.Errorf("reach cluster %s: read the address of the hub: %w", cluster, err)
-	}
-	out := rest.CopyConfig(hub)
-	out.Host = strings.TrimSuffix(base.String(), "/") + "/apis/" + ClusterKind.GroupVersion().String() + "/clusters/" + cluster + "/proxy"
-	return out, nil
+	return remote.Access(e.config, cluster)
 }
 
 // read returns an object of the cache, or nil if there is none.

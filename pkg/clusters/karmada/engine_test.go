@@ -7,39 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 )
-
-// TestAccess checks C41: the address of a cluster's proxy, with the identity of the hub's configuration.
-func TestAccess(t *testing.T) {
-	for _, tc := range []struct{ reason, host, cluster, want string }{
-		{"a URL", "https://hub:6443", "m1", "https://hub:6443/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy"},
-		{"a URL with a path", "https://hub/k8s/", "m1", "https://hub/k8s/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy"},
-		{"a host and a port", "hub:6443", "m1", "https://hub:6443/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy"},
-		{"a name that leaves the path", "https://hub", "../m1", ""},
-		{"a name that is a step up", "https://hub", "..", ""},
-		{"no name", "https://hub", "", ""},
-	} {
-		t.Run(tc.reason, func(t *testing.T) {
-			hub := &rest.Config{Host: tc.host, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")}}
-			got, err := New(Options{Config: hub}).Access(t.Context(), tc.cluster)
-			if tc.want == "" {
-				if err == nil {
-					t.Errorf("the cluster %q is reached at %s", tc.cluster, got.Host)
-				}
-				return
-			}
-			if err != nil || got.Host != tc.want || got.BearerToken != "secret" || hub.Host != tc.host {
-				t.Errorf("got %v, %v, want %s", got, err, tc.want)
-			}
-			if url, _, err := rest.DefaultServerUrlFor(got); err != nil || url.String() != tc.want {
-				t.Errorf("a client takes the address as %v: %v", url, err)
-			}
-		})
-	}
-}
 
 func lease(renewed time.Time) *unstructured.Unstructured {
 	out := ofKind(LeaseKind)

@@ -11,6 +11,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/clusters"
+	"kudo.dev/kudo/pkg/clusters/karmada/remote"
 )
 
 func condition(kind, status, reason, message string) map[string]any {
@@ -19,7 +20,7 @@ func condition(kind, status, reason, message string) map[string]any {
 
 // cluster returns a Cluster with a condition Ready.
 func cluster(name, status, reason, message string) *unstructured.Unstructured {
-	out := ofKind(ClusterKind)
+	out := ofKind(remote.ClusterKind)
 	out.SetName(name)
 	out.Object["status"] = map[string]any{"conditions": []any{condition("CompleteAPIEnablements", "True", "", ""), condition("Ready", status, reason, message)}}
 	return out

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/clusters/karmada/remote"
 )
 
 // judgeEvery is how often the age of the Lease is judged.
@@ -31,8 +32,8 @@ func CachedObjects(lease types.NamespacedName) map[client.Object]cache.ByObject 
 		ofKind(LeaseKind): {Namespaces: map[string]cache.Config{
 			lease.Namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, lease.Name)},
 		}},
-		ofKind(BindingKind): {Transform: trimBinding},
-		ofKind(ClusterKind): {Transform: trimCluster},
+		ofKind(BindingKind):        {Transform: trimBinding},
+		ofKind(remote.ClusterKind): {Transform: trimCluster},
 	}
 }
 
@@ -139,10 +140,10 @@ func (e *Engine) handlers(ctx context.Context) map[schema.GroupVersionKind]tools
 		e.forget(e.ownerOf(o), o.GetUID())
 	}}
 	return map[schema.GroupVersionKind]toolscache.ResourceEventHandler{
-		PolicyKind:   policy,
-		OverrideKind: policy,
-		BindingKind:  handler{changed: binding, deleted: binding},
-		ClusterKind:  handler{changed: cluster, deleted: cluster, equal: isEquallyReady},
+		PolicyKind:         policy,
+		OverrideKind:       policy,
+		BindingKind:        handler{changed: binding, deleted: binding},
+		remote.ClusterKind: handler{changed: cluster, deleted: cluster, equal: isEquallyReady},
 		LeaseKind: handler{changed: lease, deleted: func(o *unstructured.Unstructured) {
 			if client.ObjectKeyFromObject(o) == e.liveness.lease {
 				e.liveness.lose()

@@ -467,7 +467,7 @@ func TestHubAnswers(t *testing.T) {
 }
 
 // TestKindsFollow checks C22: the kinds that a hub answers for are those of the Configs that are there, whether or not their rules can be
-// used: a rule that cannot be used has an unknown answer, which Karmada is told.
+// used. The answer of a rule that cannot be used is unknown, and the hub tells Karmada so.
 func TestKindsFollow(t *testing.T) {
 	f := newFixture(t)
 	ship := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ship"}

@@ -27,7 +27,8 @@ const (
 type Endpoint struct {
 	url     string
 	service map[string]any
-	// CABundle has the certificates, in PEM format, one of which has signed that of the webhook; empty for those that Karmada's system trusts.
+	// CABundle has certificates of authorities in PEM format. One of them has signed the webhook's certificate. If CABundle is empty,
+	// Karmada trusts the authorities of its system.
 	CABundle []byte
 }
 

@@ -16,7 +16,7 @@ import (
 
 const path = "/karmada/v1alpha1"
 
-// byFields is a Config of which Karmada's scripts can say the status only.
+// byFields is a Config with a rule by fields, and a script of the status. Karmada can run the script only.
 func byFields() v1alpha1.Config {
 	c := v1alpha1.Config{}
 	c.Name = "c"

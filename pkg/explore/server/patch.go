@@ -167,8 +167,8 @@ func Difference(from, to map[string]any) ([]byte, error) {
 // patchSlack is by how many bytes the places in a patch may exceed the size of the object.
 const patchSlack = 64 << 10
 
-// patchOf returns the patch that turns one tree into another of about a size in bytes, or nil if they are equal. A patch of many values in
-// deep places, each of which names its whole path, would be far larger than the object: then whole fields are replaced.
+// patchOf returns the patch that turns one tree into another of about a size in bytes, or nil if they are equal. In a patch,
+// each value has its whole path. A patch of many values in deep places would be far larger than the object: then whole fields are replaced.
 func patchOf(from, to any, size int) ([]byte, error) {
 	d := &differ{left: size + patchSlack}
 	d.diff(nil, from, to)

@@ -1,10 +1,11 @@
-package karmada
+package remote
 
 import (
 	"context"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,29 +14,41 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// WorkKind is what Karmada is to write into one cluster.
+// WorkKind is the kind of what Karmada writes into one cluster.
 var WorkKind = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha1", Kind: "Work"}
 
 // WorkNamespace returns the namespace of the hub that has the Works of a cluster.
 func WorkNamespace(cluster string) string { return "karmada-es-" + cluster }
 
-// HasWork reports whether the hub has a Work that carries an Instance to a cluster. Karmada deletes the Work of a deleted Instance when the
-// cluster has accepted the deletion. It returns the error of the list, such as a right that the user lacks.
-func HasWork(ctx context.Context, hub client.Reader, instance types.NamespacedName, cluster string) (bool, error) {
+// FindWork returns the name of the Work that carries an Instance to a cluster, or "" if the hub has none. It returns the error of the list,
+// such as a right that the user lacks.
+func FindWork(ctx context.Context, hub client.Reader, instance types.NamespacedName, cluster string) (string, error) {
 	works := &unstructured.UnstructuredList{}
 	works.SetGroupVersionKind(WorkKind.GroupVersion().WithKind(WorkKind.Kind + "List"))
 	if err := hub.List(ctx, works, client.InNamespace(WorkNamespace(cluster))); err != nil {
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return false, fmt.Errorf("list the Works of cluster %s: %w", cluster, err)
+		return "", fmt.Errorf("list the Works of cluster %s: %w", cluster, err)
 	}
 	for n := range works.Items {
 		if carries(&works.Items[n], instance) {
-			return true, nil
+			return works.Items[n].GetName(), nil
 		}
 	}
-	return false, nil
+	return "", nil
+}
+
+// HasWork reports whether the hub has a Work of a name for a cluster. Karmada deletes the Work of a deleted Instance when the cluster has
+// accepted the deletion.
+func HasWork(ctx context.Context, hub client.Reader, cluster, name string) (bool, error) {
+	work := &metav1.PartialObjectMetadata{}
+	work.SetGroupVersionKind(WorkKind)
+	err := hub.Get(ctx, types.NamespacedName{Namespace: WorkNamespace(cluster), Name: name}, work)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read Work %s of cluster %s: %w", name, cluster, err)
+	}
+	return true, nil
 }
 
 // carries reports whether a Work has an Instance of a name.
@@ -50,7 +63,7 @@ func carries(work *unstructured.Unstructured, instance types.NamespacedName) boo
 			continue
 		}
 		object := unstructured.Unstructured{Object: content}
-		if object.GroupVersionKind().Group == v1beta1.GroupVersion.Group && object.GetKind() == instanceKind &&
+		if object.GroupVersionKind().Group == v1beta1.GroupVersion.Group && object.GetKind() == "Instance" &&
 			object.GetNamespace() == instance.Namespace && object.GetName() == instance.Name {
 			return true
 		}
