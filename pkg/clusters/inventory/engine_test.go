@@ -269,6 +269,39 @@ func TestRefusedCredentials(t *testing.T) {
 	w.members["m1"].awaitCopy(t, i)
 }
 
+// TestAttempts checks that many changes make few attempts to reach a cluster that refuses them: whoever may edit Instances has no way to have
+// the hub flood an address.
+func TestAttempts(t *testing.T) {
+	time := clocktesting.NewFakeClock(time.Now())
+	w := newWorld(t, time, "m1")
+	var attempts atomic.Int64
+	w.engine.Dial = func(context.Context, string, string) (net.Conn, error) {
+		attempts.Add(1)
+		return nil, errors.New("refused")
+	}
+	run(t, w.engine)
+	i := w.instance("book")
+	change := func() {
+		i.Generation++
+		w.place(t, w.engine, i, "m1")
+	}
+	change()
+	apitest.Eventually(t, "an attempt", func() bool { return attempts.Load() == 1 && time.HasWaiters() })
+	for range 100 {
+		change()
+	}
+	apitest.Eventually(t, "one more attempt after a second", func() bool {
+		time.Step(retryAfter / 4)
+		return attempts.Load() == 2
+	})
+	for range 100 {
+		change()
+	}
+	if n := attempts.Load(); n != 2 {
+		t.Errorf("201 changes in a second have made %d attempts", n)
+	}
+}
+
 // TestRestart checks that an engine which has just started leaves the clusters that the status of an Instance names, or that have a copy,
 // and that are not wanted any more (C47).
 func TestRestart(t *testing.T) {

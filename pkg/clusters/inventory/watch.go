@@ -89,7 +89,8 @@ func (m *member) lose(err error) {
 	}
 }
 
-// pause waits until the cluster is to be asked again, and announces when it becomes unreachable. A change ends the wait.
+// pause waits until the cluster is to be asked again, and announces when it becomes unreachable. A change ends the wait, but not before
+// retryAfter: many changes do not make many attempts.
 func (m *member) pause(ctx context.Context) {
 	m.mu.Lock()
 	lostFor, wait := m.engine.Clock.Since(m.since), probeEvery
@@ -97,6 +98,15 @@ func (m *member) pause(ctx context.Context) {
 		wait = retryAfter
 	}
 	m.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return
+	case <-m.engine.Clock.After(retryAfter):
+	}
+	lostFor, wait = lostFor+retryAfter, wait-retryAfter
+	if wait == 0 {
+		return
+	}
 	if rest := grace - lostFor; rest > 0 && rest < wait {
 		if !m.sleep(ctx, rest) {
 			return
