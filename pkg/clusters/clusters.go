@@ -49,9 +49,9 @@ type Target struct {
 	Released string
 }
 
-// RefusedError says that an object stands in the way which the hub must not change.
+// RefusedError says that an object stands in the way which the hub must not change, or that the hub must not read one.
 type RefusedError struct {
-	// Reason of the condition Ready: ForeignPolicy or PolicyRefused.
+	// Reason of the condition Ready: ForeignPolicy, PolicyRefused or WaitingForParameters.
 	Reason  string
 	Message string
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -266,6 +267,33 @@ func TestRefusedCredentials(t *testing.T) {
 	secret.Data["token"] = []byte("abc")
 	w.hub.Put(secret)
 	await("")
+	w.members["m1"].awaitCopy(t, i)
+}
+
+// TestForbiddenSource checks that a source of values which the manager must not read is named with its remedy, and that nothing is placed
+// before (C52).
+func TestForbiddenSource(t *testing.T) {
+	w := newWorld(t, clock.RealClock{}, "m1")
+	var allowed atomic.Bool
+	w.hub.Before(func(r apitest.Request) (any, error) {
+		if r.String() == "get Secret ns/login" && !allowed.Load() {
+			return nil, apierrors.NewForbidden(corev1.Resource("secrets"), "login", errors.New("no right"))
+		}
+		return nil, nil
+	})
+	w.hub.Put(&corev1.Secret{ObjectMeta: gen.Meta("ns", "login"), Data: map[string][]byte{"PASSWORD": []byte("p")}})
+	run(t, w.engine)
+	i := w.instance("book")
+	i.Spec.ParametersFrom = []v1beta1.ParametersSource{{Kind: "Secret", Name: "login"}}
+	refusal := new(clusters.RefusedError)
+	err := w.engine.Place(t.Context(), clusters.Placed{Instance: i, Clusters: []clusters.Target{{Name: "m1"}}})
+	if want := "the manager of the hub must not read Secret ns/login, which the clusters need: kubectl create rolebinding kudo-hub-sources -n ns " +
+		"--clusterrole kudo-hub-sources --serviceaccount system:kudo-manager"; !errors.As(err, &refusal) || refusal.Message != want ||
+		refusal.Reason != v1beta1.ReasonWaitingForParameters {
+		t.Errorf("got %v", err)
+	}
+	allowed.Store(true)
+	w.place(t, w.engine, i, "m1")
 	w.members["m1"].awaitCopy(t, i)
 }
 

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/clusters"
 )
 
 // dependency is an object of the hub that the clusters of an Instance need.
@@ -49,6 +50,7 @@ func dependencies(instance *v1beta1.Instance, operator string) []named {
 }
 
 // gather reads what the clusters of an Instance need. Objects that are not there are left out: the clusters say that they wait for them.
+// One that the hub must not read is a *clusters.RefusedError.
 func (e *Engine) gather(ctx context.Context, instance *v1beta1.Instance) ([]dependency, error) {
 	operator := instance.Labels[v1beta1.OperatorLabel]
 	if operator == "" {
@@ -66,6 +68,10 @@ func (e *Engine) gather(ctx context.Context, instance *v1beta1.Instance) ([]depe
 		}
 		switch err := reader.Get(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: n.name}, obj); {
 		case apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err):
+			return nil, &clusters.RefusedError{Reason: v1beta1.ReasonWaitingForParameters, Message: fmt.Sprintf(
+				"the manager of the hub must not read %s %s/%s, which the clusters need: kubectl create rolebinding kudo-hub-sources -n %[2]s "+
+					"--clusterrole kudo-hub-sources --serviceaccount %[4]s:kudo-manager", n.kind, instance.Namespace, n.name, e.Namespace)}
 		case err != nil:
 			return nil, fmt.Errorf("read %s %s/%s: %w", n.kind, instance.Namespace, n.name, err)
 		default:
