@@ -205,6 +205,7 @@ EACH = AtEachWrite|ClockJumps
 .PHONY: faults
 faults: build ## Run every scenario with every fault in each of its writes (an hour or more).
 	@KUDO_FAULTS=all go test -count=1 -v -timeout 1h -skip '$(EACH)' ./test/faults
+	@KUDO_FAULTS=all go test -count=1 -v -timeout 3h ./test/hub
 	@KUDO_PREVIEWS=200 go test -count=1 -timeout 2h ./test/preview
 	@KUDO_FAULTS=all KUDO_LOCAL_BIN=$(BIN)/kudo-local $(GINKGO) run --label-filter=catalog --timeout=2h --fail-on-empty --require-suite ./test/restore
 	@for n in 1 2 3 4 5 6; do KUDO_FAULTS=$$n/6 go test -count=1 -v -timeout 2h -run '$(EACH)' ./test/faults || exit; done

@@ -150,7 +150,7 @@ func convertKettles(t *testing.T, p *planes, rules, folder string) *unstructured
 	bundle := filepath.Join(folder, "ca.crt")
 	env.Must(t, os.WriteFile(bundle, secret.Data["ca.crt"], 0o600))
 	out := p.hub.MustKudo(t, 0, "explore", "convert", "--to", "karmada", "--strict", rules, "--webhook-ca-file", bundle, "--webhook-url",
-		"https://"+strings.Replace(p.manager.address, "127.0.0.1", "localhost", 1))
+		"https://"+strings.Replace(p.manager.Address, "127.0.0.1", "localhost", 1))
 	configuration := &unstructured.Unstructured{}
 	env.Must(t, yaml.UnmarshalStrict([]byte(out), &configuration.Object))
 	strict := client.WithFieldValidation(p.hub.Cluster, client.FieldValidation("Strict"))

@@ -59,8 +59,8 @@ func fault(t *testing.T, p *planes, i *v1beta1.Instance, random *rand.Rand) {
 	member := []string{"m1", "m2"}[random.IntN(2)]
 	switch random.IntN(8) {
 	case 0:
-		p.manager.kill()
-		p.manager.start(t)
+		p.manager.Kill()
+		p.manager.Start(t)
 	case 1:
 		p.faults.cut(member)
 	case 2, 3:

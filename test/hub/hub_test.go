@@ -34,8 +34,8 @@ func TestHub(t *testing.T) {
 		run  func(t *testing.T, p *planes)
 	}{
 		{"Answers", checkAnswers}, {"Place", checkPlace}, {"Waves", checkWaves}, {"Stop", checkStop}, {"Foreign", checkForeign}, {"Admission", checkAdmission},
-		{"PlaceRight", checkPlaceRight}, {"Remove", checkRemove}, {"Delete", checkDelete}, {"Commands", checkCommands},
-		{"Runs", checkRuns}, {"Uninstall", checkUninstall}, {"Honest", checkHonest},
+		{"PlaceRight", checkPlaceRight}, {"Remove", checkRemove}, {"Delete", checkDelete}, {"Cleanup", checkCleanup}, {"Commands", checkCommands},
+		{"Runs", checkRuns}, {"Uninstall", checkUninstall}, {"Honest", checkHonest}, {"Killed", checkKilled},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, shared) })
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -24,23 +25,30 @@ func checkInventory(t *testing.T, karmada *planes) {
 	t.Cleanup(e.Stop)
 	c, err := e.Connect()
 	env.Must(t, err)
-	p := &planes{hub: plane{e, c}, members: karmada.members}
+	p := &planes{hub: plane{e, c}, members: karmada.members, grant: func(t *testing.T, namespace string) {
+		env.Must(t, c.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: gen.Meta(namespace, "kudo-hub-sources"),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kudo-hub-sources"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "kudo-system", Name: "kudo-manager"}},
+		}))
+	}}
 	c.DefineFiles(t, corpus.Karmada(t), "multicluster/*.yaml")
-	p.manager = newHubManager(t, p.hub, "--set", "clustersEngine=inventory")
-	p.manager.args = []string{"--clusters-engine=inventory"}
+	p.manager = p.hub.NewHubManager(t, "--set", "clustersEngine=inventory")
+	p.manager.Args = []string{"--clusters-engine=inventory"}
 	lines := &lines{all: map[string]*line{}}
 	p.faults = lines
 	for name, member := range p.members {
 		lines.all[name] = newLine(t, member)
 		register(t, p.hub, name, member, lines.all[name].address)
 	}
-	p.manager.start(t)
+	p.manager.Start(t)
 	for _, tc := range []struct {
 		name string
 		run  func(t *testing.T, p *planes)
 	}{
-		{"Place", checkPlace}, {"Waves", checkWaves}, {"Stop", checkStop}, {"Remove", checkRemove}, {"Delete", checkDelete},
+		{"Place", checkPlace}, {"Waves", checkWaves}, {"Stop", checkStop}, {"Remove", checkRemove}, {"Delete", checkDelete}, {"Cleanup", checkCleanup},
 		{"Forget", checkForget}, {"Decision", checkDecision}, {"DecideRight", checkDecideRight}, {"Honest", checkHonest},
+		{"Killed", checkKilledInventory},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, p) })
 	}

@@ -3,13 +3,8 @@
 package hub
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,9 +28,11 @@ type plane struct {
 type planes struct {
 	hub     plane
 	members map[string]plane
-	manager *hubManager
+	manager *env.HubManager
 	player  *player
 	faults  faulter
+	// grant lets the manager read the sources of values in a namespace of the hub; nil if it need not.
+	grant func(t *testing.T, namespace string)
 }
 
 // faulter keeps the engine of a hub from its clusters.
@@ -87,100 +84,11 @@ func startPlanes(t *testing.T) *planes {
 	}
 	p.hub.Define(t, []byte(corpus.KarmadaCluster))
 	p.hub.DefineFiles(t, definitions, "policy/*.yaml", "work/*.yaml", "config/*.yaml")
-	p.manager = newHubManager(t, p.hub)
+	p.manager = p.hub.NewHubManager(t)
 	p.player = startPlayer(t, p)
 	p.faults = p.player
-	p.manager.start(t)
+	p.manager.Start(t)
 	return p
-}
-
-// hubManager is the manager of the hub, a process with the rights that init --hub gives.
-type hubManager struct {
-	bin, kubeconfig, dir, address string
-	// args are those of the engine.
-	args []string
-	cmd  *exec.Cmd
-	log  *safeBuffer
-	over chan struct{}
-}
-
-// safeBuffer is written by a process, and read by the test.
-type safeBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-// newHubManager makes the control plane a hub.
-func newHubManager(t *testing.T, hub plane, more ...string) *hubManager {
-	t.Helper()
-	m := &hubManager{bin: filepath.Join(hub.Bin, "manager"), dir: t.TempDir(), address: env.FreeAddress(t), log: &safeBuffer{}}
-	m.kubeconfig = filepath.Join(m.dir, "kubeconfig")
-	hub.MustKudo(t, 0, append([]string{"init", "--hub", "--external-manager", "--manager-kubeconfig", m.kubeconfig, "--webhook-url",
-		"https://" + m.address}, more...)...)
-	t.Cleanup(func() {
-		m.kill()
-		if t.Failed() {
-			t.Logf("the manager of the hub said:\n%s", tail(m.log.String(), 60))
-		}
-	})
-	return m
-}
-
-// start starts the manager, and waits until it serves the webhooks.
-func (m *hubManager) start(t *testing.T) {
-	t.Helper()
-	_, port, err := net.SplitHostPort(m.address)
-	env.Must(t, err)
-	m.cmd = exec.Command(m.bin, append([]string{"--hub", "--kubeconfig", m.kubeconfig, "--leader-elect=false", "--metrics-bind-address=0",
-		"--health-probe-bind-address=0", "--webhook-port=" + port, "--webhook-bind-address=127.0.0.1",
-		"--webhook-cert-dir=" + filepath.Join(m.dir, "cert")}, m.args...)...)
-	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
-	env.Must(t, m.cmd.Start())
-	m.over = make(chan struct{})
-	go func(cmd *exec.Cmd, over chan struct{}) {
-		_ = cmd.Wait()
-		close(over)
-	}(m.cmd, m.over)
-	env.Within(t, time.Minute, "the manager of the hub serves its webhooks", func() string {
-		select {
-		case <-m.over:
-			t.Fatalf("the manager of the hub has ended:\n%s", tail(m.log.String(), 40))
-		default:
-		}
-		conn, err := net.DialTimeout("tcp", m.address, time.Second)
-		if err != nil {
-			return err.Error()
-		}
-		_ = conn.Close()
-		return ""
-	})
-}
-
-// kill ends the manager as a crash does.
-func (m *hubManager) kill() {
-	if m.cmd != nil {
-		_ = m.cmd.Process.Kill()
-		<-m.over
-		m.cmd = nil
-	}
-}
-
-// tail returns the last lines of a text.
-func tail(text string, lines int) string {
-	all := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
 // newNamespace makes a namespace of the same name on all planes.

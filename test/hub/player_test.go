@@ -75,7 +75,7 @@ func startPlayer(t *testing.T, p *planes) *player {
 		cancel()
 		<-done
 		if t.Failed() {
-			t.Logf("the player said:\n%s", tail(strings.Join(pl.problems, "\n"), 20))
+			t.Logf("the player said:\n%s", env.Tail(strings.Join(pl.problems, "\n"), 20))
 		}
 	})
 	return pl

@@ -1,0 +1,251 @@
+package hub
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apiproxy"
+	"kudo.dev/kudo/test/env"
+	"kudo.dev/kudo/test/gen"
+)
+
+// killer kills the manager of a hub in one of its writes that concern a namespace, on the hub or in a cluster.
+type killer struct {
+	manager *env.HubManager
+
+	mu        sync.Mutex
+	namespace string
+	// writes are those so far. The manager is killed in the one of number at, counted from 1: before it is done, or late, between its end
+	// and its answer.
+	writes []string
+	at     int
+	late   bool
+	// hit is closed when that write has come, and dead when the manager does not run any more.
+	hit, dead chan struct{}
+}
+
+// aim has the killer count the writes of a namespace anew.
+func (k *killer) aim(namespace string, at int, late bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.namespace, k.writes, k.at, k.late, k.hit, k.dead = namespace, nil, at, late, make(chan struct{}), make(chan struct{})
+}
+
+// pass is what a proxy does with a request of the manager.
+func (k *killer) pass(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
+	if !apiproxy.IsWrite(r) {
+		return forward(r)
+	}
+	k.mu.Lock()
+	counts := k.namespace != "" && strings.Contains(r.URL.Path, "/namespaces/"+k.namespace+"/")
+	if counts {
+		k.writes = append(k.writes, r.Method+" "+r.URL.Path)
+	}
+	isLast, late, hit, dead := counts && len(k.writes) == k.at, k.late, k.hit, k.dead
+	k.mu.Unlock()
+	if !isLast {
+		return forward(r)
+	}
+	if late {
+		if answer, err := forward(r); err == nil {
+			_ = answer.Body.Close()
+		}
+	}
+	close(hit)
+	<-dead
+	return nil, apiproxy.ErrCut
+}
+
+// follow kills the manager when its write has come, and starts the next one. It returns a function that waits for that, or for the end of
+// the case without such a write, and returns the write.
+func (k *killer) follow(t *testing.T) (finish func() string) {
+	hit, dead, over, restarted := k.hit, k.dead, make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(restarted)
+		select {
+		case <-over:
+			return
+		case <-hit:
+		}
+		k.manager.Kill()
+		close(dead)
+		k.manager.Start(t)
+	}()
+	return func() string {
+		k.mu.Lock()
+		found := ""
+		if k.at > 0 && len(k.writes) >= k.at {
+			found = k.writes[k.at-1]
+		} else {
+			close(over)
+		}
+		k.mu.Unlock()
+		<-restarted
+		return found
+	}
+}
+
+// front serves a cluster by TLS with the rights of its administrator, and gives the killer each request.
+func (k *killer) front(t *testing.T, member plane) (address string, ca []byte) {
+	t.Helper()
+	transport, err := rest.TransportFor(member.Config)
+	env.Must(t, err)
+	target, err := url.Parse(member.Config.Host)
+	env.Must(t, err)
+	server := httptest.NewTLSServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Del("Authorization") // the transport has the credentials
+		},
+		FlushInterval: -1, Transport: passing{k, transport},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	})
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+}
+
+// passing is a transport that gives the killer each request.
+type passing struct {
+	killer *killer
+	to     http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p passing) RoundTrip(r *http.Request) (*http.Response, error) {
+	return p.killer.pass(r, p.to.RoundTrip)
+}
+
+// newKiller has the manager of the hub reach its API server through the killer, until the test ends.
+func newKiller(t *testing.T, p *planes) *killer {
+	t.Helper()
+	k := &killer{manager: p.manager}
+	proxy, err := apiproxy.Start(p.manager.Kubeconfig, t.TempDir(), k.pass)
+	env.Must(t, err)
+	before := p.manager.Args
+	p.manager.Kill()
+	p.manager.Args = append([]string{"--kubeconfig", proxy.Kubeconfig}, before...)
+	p.manager.Start(t)
+	t.Cleanup(func() {
+		p.manager.Kill()
+		proxy.Close()
+		p.manager.Args = before
+		p.manager.Start(t)
+	})
+	return k
+}
+
+// checkKilled checks that the manager of a hub may die in each of its writes while Karmada places: the end is that of an undisturbed run.
+func checkKilled(t *testing.T, p *planes) { newKiller(t, p).check(t, p, "m1", "m2") }
+
+// checkKilledInventory checks the same of a hub that writes to the clusters itself, also in these writes. The clusters have second names,
+// under which they are reached through the killer.
+func checkKilledInventory(t *testing.T, p *planes) {
+	k := newKiller(t, p)
+	for name, member := range map[string]plane{"k1": p.members["m1"], "k2": p.members["m2"]} {
+		address, ca := k.front(t, member)
+		env.Must(t, p.hub.Create(t.Context(), &corev1.Secret{ObjectMeta: gen.Meta("kudo-system", name), StringData: map[string]string{
+			"server": address, "token": "any"}}))
+		profile, status := gen.ClusterProfile("kudo-system", name, address, ca)
+		env.Must(t, p.hub.Create(t.Context(), profile))
+		profile.Object["status"] = status
+		env.Must(t, p.hub.Status().Update(t.Context(), profile))
+	}
+	k.check(t, p, "k1", "k2")
+}
+
+// killedIn are how many writes the manager is killed in; KUDO_FAULTS=all kills it in all, before and after each.
+const killedIn = 5
+
+func (k *killer) check(t *testing.T, p *planes, first, second string) {
+	k.life(t, p, 0, false, first, second)
+	writes := k.writes
+	t.Logf("undisturbed: %d writes\n  %s", len(writes), strings.Join(writes, "\n  "))
+	every := max(1, len(writes)/killedIn)
+	for n := 1; n <= len(writes); n++ {
+		for _, late := range []bool{false, true} {
+			if os.Getenv("KUDO_FAULTS") != "all" && (n%every != 0 || late != (n/every%2 == 0)) {
+				continue
+			}
+			name := fmt.Sprintf("%d before it is done", n)
+			if late {
+				name = fmt.Sprintf("%d before its answer", n)
+			}
+			t.Run(name, func(t *testing.T) { k.life(t, p, n, late, first, second) })
+		}
+	}
+}
+
+// life places an Instance on two clusters in waves, changes it, takes it from the second cluster, and deletes it, while the manager is
+// killed in one of its writes.
+func (k *killer) life(t *testing.T, p *planes, at int, late bool, first, second string) {
+	ns := p.newNamespace(t)
+	k.aim(ns, at, late)
+	finish := sync.OnceValue(k.follow(t))
+	defer finish()
+	ov := version(ns)
+	env.Must(t, p.hub.Create(t.Context(), ov))
+	i := gen.Instance("book", ov, nil)
+	i.Spec.Placement = &v1beta1.Placement{
+		Divide: "REPLICAS", Waves: &v1beta1.Waves{Groups: [][]string{{first}}},
+		Clusters: []v1beta1.PlacedCluster{{Name: first, Weight: 2}, {Name: second, Parameters: map[string]string{"REGION": "eu-2"}}},
+	}
+	env.Must(t, p.hub.Create(t.Context(), i))
+	has := func(what string, one, two map[string]string) {
+		t.Helper()
+		await(t, p, i, metav1.ConditionTrue, v1beta1.ReasonMembersReady)
+		for member, want := range map[string]map[string]string{"m1": one, "m2": two} {
+			if got := data(t, p.members[member], i); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s: %s has %v, want %v", what, member, got, want)
+			}
+		}
+	}
+	has("placed", map[string]string{"replicas": "4", "region": "none"}, map[string]string{"replicas": "2", "region": "eu-2"})
+	i = change(t, p, i, func(i *v1beta1.Instance) { i.Spec.Parameters = map[string]string{"REPLICAS": "9", "REGION": "eu-1"} })
+	has("changed", map[string]string{"replicas": "6", "region": "eu-1"}, map[string]string{"replicas": "3", "region": "eu-2"})
+	i = change(t, p, i, func(i *v1beta1.Instance) {
+		i.Spec.Placement.Clusters, i.Spec.Placement.Waves = i.Spec.Placement.Clusters[:1], nil
+	})
+	wait(t, second+" has lost its copy", func() error { return absent(p.members["m2"], i) })
+	got := await(t, p, i, metav1.ConditionTrue, v1beta1.ReasonMembersReady)
+	if one := data(t, p.members["m1"], i); one["replicas"] != "9" || len(got.Status.Members) != 1 {
+		t.Errorf("on one cluster: %v, members %+v", one, got.Status.Members)
+	}
+	env.Must(t, p.hub.Delete(t.Context(), i))
+	wait(t, "nothing is left", func() error {
+		for _, c := range []plane{p.hub, p.members["m1"]} {
+			if err := absent(c, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if write := finish(); at > 0 {
+		t.Logf("killed in %q", write)
+	}
+}
+
+// absent returns an error if a cluster still has the Instance.
+func absent(c plane, i *v1beta1.Instance) error {
+	_, err := get(c, &v1beta1.Instance{}, i.Namespace, i.Name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("it is still there: %v", err)
+}
