@@ -25,11 +25,16 @@ type Manager struct {
 
 // ManagerMetrics reads the manager's metrics.
 func (p *Plane) ManagerMetrics(ctx context.Context) (Manager, error) {
-	m := Manager{Sent: map[string]int{}}
 	address, err := p.managerMetrics()
 	if err != nil {
-		return m, err
+		return Manager{}, err
 	}
+	return ReadMetrics(ctx, address)
+}
+
+// ReadMetrics reads the metrics that a manager serves at an address.
+func ReadMetrics(ctx context.Context, address string) (Manager, error) {
+	m := Manager{Sent: map[string]int{}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
 		return m, err

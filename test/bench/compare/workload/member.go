@@ -1,0 +1,82 @@
+package workload
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/test/apitest"
+)
+
+// member is a cluster that is played: an API server inside of the process, whose Instances are ready at once.
+type member struct {
+	name, url string
+	ca        []byte
+	server    *apitest.Server
+}
+
+func startMember(t testing.TB, name string) *member {
+	m := &member{name: name, server: apitest.Start(t)}
+	m.server.Before(m.answer)
+	front := httptest.NewUnstartedServer(m.server)
+	front.EnableHTTP2 = true
+	front.StartTLS()
+	t.Cleanup(func() {
+		front.CloseClientConnections() // ends watches
+		front.Close()
+	})
+	m.url, m.ca = front.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
+	return m
+}
+
+// answer is an apitest.Hook. It writes an Instance, and after it the status that a manager would.
+func (m *member) answer(r apitest.Request) (any, error) {
+	switch {
+	case r.String() == "/readyz":
+		return strings.NewReader("ok"), nil
+	case r.Verb != "apply" || r.Kind != "Instance":
+		return nil, nil
+	}
+	next := &unstructured.Unstructured{}
+	if err := json.Unmarshal(r.Body, &next.Object); err != nil {
+		return nil, err
+	}
+	live := m.server.Get(next)
+	if live == nil {
+		live = &unstructured.Unstructured{}
+	}
+	next.SetUID(live.GetUID())
+	next.SetGeneration(live.GetGeneration() + 1)
+	if status, found := live.Object["status"]; found {
+		next.Object["status"] = status
+	}
+	answer := m.server.Put(next)
+	next.SetUID(answer.GetUID())
+	next.Object["status"] = statusOf(next.GetGeneration())
+	m.server.Put(next)
+	return answer, nil
+}
+
+// statusOf returns the status of an Instance whose plan has ended.
+func statusOf(generation int64) map[string]any {
+	now := time.Now().UTC().Format(time.RFC3339)
+	return map[string]any{
+		"observedGeneration": generation,
+		"aggregatedStatus":   map[string]any{"status": string(v1beta1.Complete)},
+		"planStatus":         map[string]any{v1beta1.DeployPlan: map[string]any{"name": v1beta1.DeployPlan, "status": string(v1beta1.Complete), "revision": generation}},
+		"conditions": []any{map[string]any{"type": v1beta1.ReadyCondition, "status": "True", "reason": v1beta1.ReasonResourcesReady,
+			"observedGeneration": generation, "lastTransitionTime": now, "message": "played"}},
+	}
+}
+
+// asked returns how many requests the cluster has had since the last call, but watches and discovery.
+func (m *member) asked() int {
+	return len(slices.DeleteFunc(m.server.Requests(), func(r string) bool { return strings.HasPrefix(r, "watch ") || strings.HasPrefix(r, "/") }))
+}
