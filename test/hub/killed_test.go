@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,31 +24,52 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// killer kills the manager of a hub in one of its writes that concern a namespace, on the hub or in a cluster.
+// killer makes a fault in one of the writes of a hub's manager that concern a namespace, on the hub or in a cluster: it kills the manager, or
+// cuts off what the write is for.
 type killer struct {
 	manager *env.HubManager
 
 	mu        sync.Mutex
 	namespace string
-	// writes are those so far. The manager is killed in the one of number at, counted from 1: before it is done, or late, between its end
-	// and its answer.
+	// writes are those so far. The fault is in the one of number at, counted from 1.
 	writes []string
 	at     int
-	late   bool
+	fault  killFault
 	// hit is closed when that write has come, and dead when the manager does not run any more.
 	hit, dead chan struct{}
+	// away is the server that is cut off, and fronts are the clusters, by their address.
+	away   string
+	fronts map[string]*httptest.Server
 }
 
+// killFault is what happens in a write.
+type killFault string
+
+const (
+	killedBefore killFault = "killed before it is done"
+	killedAfter  killFault = "killed before its answer"
+	cutOff       killFault = "cut off"
+)
+
+// cutTime is how long a server is cut off: longer than what an engine does before it takes a cluster for lost once.
+const cutTime = 3 * time.Second
+
 // aim has the killer count the writes of a namespace anew.
-func (k *killer) aim(namespace string, at int, late bool) {
+func (k *killer) aim(namespace string, at int, fault killFault) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.namespace, k.writes, k.at, k.late, k.hit, k.dead = namespace, nil, at, late, make(chan struct{}), make(chan struct{})
+	k.namespace, k.writes, k.at, k.fault, k.hit, k.dead = namespace, nil, at, fault, make(chan struct{}), make(chan struct{})
 }
 
 // pass is what a proxy does with a request of the manager.
 func (k *killer) pass(r *http.Request, forward apiproxy.Forward) (*http.Response, error) {
-	if !apiproxy.IsWrite(r) {
+	k.mu.Lock()
+	isAway := k.away != "" && k.away == r.URL.Host
+	k.mu.Unlock()
+	switch {
+	case isAway:
+		return nil, apiproxy.ErrCut
+	case !apiproxy.IsWrite(r):
 		return forward(r)
 	}
 	k.mu.Lock()
@@ -55,12 +77,15 @@ func (k *killer) pass(r *http.Request, forward apiproxy.Forward) (*http.Response
 	if counts {
 		k.writes = append(k.writes, r.Method+" "+r.URL.Path)
 	}
-	isLast, late, hit, dead := counts && len(k.writes) == k.at, k.late, k.hit, k.dead
+	isLast, fault, hit, dead := counts && len(k.writes) == k.at, k.fault, k.hit, k.dead
 	k.mu.Unlock()
-	if !isLast {
+	switch {
+	case !isLast:
 		return forward(r)
-	}
-	if late {
+	case fault == cutOff:
+		k.cut(r.URL.Host)
+		return nil, apiproxy.ErrCut
+	case fault == killedAfter:
 		if answer, err := forward(r); err == nil {
 			_ = answer.Body.Close()
 		}
@@ -68,6 +93,20 @@ func (k *killer) pass(r *http.Request, forward apiproxy.Forward) (*http.Response
 	close(hit)
 	<-dead
 	return nil, apiproxy.ErrCut
+}
+
+// cut cuts a server off for a time, watches of it among that.
+func (k *killer) cut(server string) {
+	set := func(away string) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.away = away
+	}
+	set(server)
+	if front := k.fronts[server]; front != nil {
+		go front.CloseClientConnections() // it waits for the request that is being cut
+	}
+	time.AfterFunc(cutTime, func() { set("") })
 }
 
 // follow kills the manager when its write has come, and starts the next one. It returns a function that waits for that, or for the end of
@@ -90,7 +129,8 @@ func (k *killer) follow(t *testing.T) (finish func() string) {
 		found := ""
 		if k.at > 0 && len(k.writes) >= k.at {
 			found = k.writes[k.at-1]
-		} else {
+		}
+		if found == "" || k.fault == cutOff {
 			close(over)
 		}
 		k.mu.Unlock()
@@ -118,6 +158,7 @@ func (k *killer) front(t *testing.T, member plane) (address string, ca []byte) {
 		server.CloseClientConnections()
 		server.Close()
 	})
+	k.fronts[target.Host] = server
 	return server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
@@ -135,7 +176,7 @@ func (p passing) RoundTrip(r *http.Request) (*http.Response, error) {
 // newKiller has the manager of the hub reach its API server through the killer, until the test ends.
 func newKiller(t *testing.T, p *planes) *killer {
 	t.Helper()
-	k := &killer{manager: p.manager}
+	k := &killer{manager: p.manager, fronts: map[string]*httptest.Server{}}
 	proxy, err := apiproxy.Start(p.manager.Kubeconfig, t.TempDir(), k.pass)
 	env.Must(t, err)
 	before := p.manager.Args
@@ -151,7 +192,8 @@ func newKiller(t *testing.T, p *planes) *killer {
 	return k
 }
 
-// checkKilled checks that the manager of a hub may die in each of its writes while Karmada places: the end is that of an undisturbed run.
+// checkKilled checks that the manager of a hub may die, or lose its API server, in each of its writes while Karmada places: the end is that of
+// an undisturbed run.
 func checkKilled(t *testing.T, p *planes) { newKiller(t, p).check(t, p, "m1", "m2") }
 
 // checkKilledInventory checks the same of a hub that writes to the clusters itself, also in these writes. The clusters have second names,
@@ -170,33 +212,34 @@ func checkKilledInventory(t *testing.T, p *planes) {
 	k.check(t, p, "k1", "k2")
 }
 
-// killedIn are how many writes the manager is killed in; KUDO_FAULTS=all kills it in all, before and after each.
-const killedIn = 5
+// faultyWrites are how many writes have a fault; with KUDO_FAULTS=all, all have each.
+const faultyWrites = 6
 
 func (k *killer) check(t *testing.T, p *planes, first, second string) {
-	k.life(t, p, 0, false, first, second)
+	k.life(t, p, 0, "", first, second)
 	writes := k.writes
 	t.Logf("undisturbed: %d writes\n  %s", len(writes), strings.Join(writes, "\n  "))
-	every := max(1, len(writes)/killedIn)
+	every, turn := max(1, len(writes)/faultyWrites), 0
 	for n := 1; n <= len(writes); n++ {
-		for _, late := range []bool{false, true} {
-			if os.Getenv("KUDO_FAULTS") != "all" && (n%every != 0 || late != (n/every%2 == 0)) {
+		kinds := []killFault{killedBefore, killedAfter, cutOff}
+		if os.Getenv("KUDO_FAULTS") != "all" {
+			if n%every != 0 {
 				continue
 			}
-			name := fmt.Sprintf("%d before it is done", n)
-			if late {
-				name = fmt.Sprintf("%d before its answer", n)
-			}
-			t.Run(name, func(t *testing.T) { k.life(t, p, n, late, first, second) })
+			kinds = kinds[turn%len(kinds):][:1]
+			turn++
+		}
+		for _, fault := range kinds {
+			t.Run(fmt.Sprintf("%d %s", n, fault), func(t *testing.T) { k.life(t, p, n, fault, first, second) })
 		}
 	}
 }
 
-// life places an Instance on two clusters in waves, changes it, takes it from the second cluster, and deletes it, while the manager is
-// killed in one of its writes.
-func (k *killer) life(t *testing.T, p *planes, at int, late bool, first, second string) {
+// life places an Instance on two clusters in waves, changes it, takes it from the second cluster, and deletes it, with a fault in one of the
+// writes.
+func (k *killer) life(t *testing.T, p *planes, at int, fault killFault, first, second string) {
 	ns := p.newNamespace(t)
-	k.aim(ns, at, late)
+	k.aim(ns, at, fault)
 	finish := sync.OnceValue(k.follow(t))
 	defer finish()
 	ov := version(ns)
@@ -237,7 +280,7 @@ func (k *killer) life(t *testing.T, p *planes, at int, late bool, first, second 
 		return nil
 	})
 	if write := finish(); at > 0 {
-		t.Logf("killed in %q", write)
+		t.Logf("the fault was in %q", write)
 	}
 }
 
