@@ -162,6 +162,7 @@ kuttl: ## Build kuttl, which runs suites beside our own runner, into bin/, unles
 .PHONY: suites
 suites: export KUDO_LOCAL_BIN = $(BIN)/kudo-local
 suites: kuttl ## Run the suites, each on a real control plane of its own, three at a time, Ginkgo suites on four processes.
+	@cd hack/release && go tool -n helm >/dev/null # builds it once, before processes that would each do so at the same time
 	@echo "suites on a real control plane…"
 	$(call TESTSUM,.,suites) --raw-command -- go run ./hack/suites -p 3 -procs 4 $$(go list $(LONGEST) ./test/... | grep -v -e /test/layers -e /test/bench -e /test/e2e)
 	@echo "the Helm chart on a control plane…"
