@@ -11,18 +11,17 @@ import (
 )
 
 var _ = Describe("The catalog", Label("catalog"), func() {
-	// The suites expect that their install plans create what they share: no other spec may have installed it.
-	It("passes the suites of its packages", Serial, func() {
+	// These suites expect that their install plans create what they share: no other spec may have installed it.
+	It("passes the suites of its packages that share objects", Serial, func() {
 		DeferCleanup(func() {
 			try("kubectl", "delete", "namespaces", "imageswitch-other", "mariadb-other", "noticeboard-other", "--ignore-not-found")
 		})
-		args := []string{"kudo", "test", "--timeout", "300", "--parallel", "4"}
-		for _, name := range []string{"etcd", "etcd-definition", "guestbook", "hello", "imageswitch", "mariadb", "noticeboard", "postgres", "printshop", "rabbitmq", "redis"} {
-			args = append(args, filepath.Join(catalog, name, "tests"))
-		}
-		out, err := start("kubectl", args...)
-		Expect(err).NotTo(HaveOccurred(), out)
+		passSuites("etcd", "etcd-definition", "imageswitch", "mariadb", "noticeboard", "rabbitmq", "redis")
 	})
+
+	for _, name := range []string{"guestbook", "hello", "postgres", "printshop"} {
+		It("passes the suites of "+name, Label(name), func() { passSuites(name) })
+	}
 
 	It("serves the page of hello, and its next one after an update", Label("hello"), func() {
 		ns := namespace()
@@ -105,6 +104,17 @@ var _ = Describe("The catalog", Label("catalog"), func() {
 
 // catalog is the folder of the catalog.
 var catalog = filepath.Join(root, "operators", "catalog")
+
+// passSuites runs the suites of packages, some at a time.
+func passSuites(names ...string) {
+	GinkgoHelper()
+	args := []string{"kudo", "test", "--timeout", "300", "--parallel", "4"}
+	for _, name := range names {
+		args = append(args, filepath.Join(catalog, name, "tests"))
+	}
+	out, err := start("kubectl", args...)
+	Expect(err).NotTo(HaveOccurred(), out)
+}
 
 // install installs a package, and waits until the Instance is ready.
 func install(ns, name, folder string, args ...string) {
