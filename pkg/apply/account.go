@@ -34,6 +34,7 @@ type Accounts struct {
 	kinds   *Kinds
 	mirror  View
 	retain  Retainer
+	names   *Names
 	engines *lru.Cache
 }
 
@@ -43,6 +44,9 @@ type Accounts struct {
 func NewAccounts(config *rest.Config, reader metadata.Interface, kinds *Kinds, mirror View, retain Retainer) *Accounts {
 	return &Accounts{config: config, reader: reader, kinds: kinds, mirror: mirror, retain: retain, engines: lru.New(maxEngines)}
 }
+
+// UseNames is Engine.UseNames for the engines of all accounts. It is called before the first Engine.
+func (a *Accounts) UseNames(names *Names) { a.names = names }
 
 // ErrNoAccount is the error of whoever would act without an account.
 var ErrNoAccount = errors.New("a run without a ServiceAccount must not read or write objects")
@@ -66,7 +70,7 @@ func (a *Accounts) Engine(account Account) (*Engine, error) {
 		return nil, fmt.Errorf("metadata client of %s: %w", account, err)
 	}
 	engine := New(dyn, a.reader, a.kinds, a.mirror, a.retain)
-	engine.own = own
+	engine.own, engine.names = own, a.names
 	a.engines.Add(account, engine)
 	return engine, nil
 }

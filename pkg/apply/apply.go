@@ -131,6 +131,8 @@ type Engine struct {
 	mirror View
 	kinds  *Kinds
 	retain Retainer
+	// names are those that are known to be taken; nil if none are.
+	names *Names
 }
 
 // View shows live objects without a request each. A *Mirror is one; another shows what dry runs have answered.
@@ -158,6 +160,9 @@ type Retainer interface {
 func New(client dynamic.Interface, metadata metadata.Interface, kinds *Kinds, mirror View, retain Retainer) *Engine {
 	return &Engine{client: client, metadata: metadata, own: metadata, mapper: kinds.mapper, mirror: mirror, kinds: kinds, retain: retain}
 }
+
+// UseNames lets Preflight ask names before it looks at objects. It is called before the first Preflight.
+func (e *Engine) UseNames(names *Names) { e.names = names }
 
 // Writers is how many objects of one class are written at a time: with 8 writers 1,000 creates take half the time of one.
 const Writers = 16

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -116,12 +117,16 @@ func DefinedIn(definitions []*unstructured.Unstructured, obj *unstructured.Unstr
 	return false
 }
 
-// existing returns the metadata of those objects that are there: one GET for one object, one LIST for several.
+// existing returns the metadata of those objects that are there: one GET for one object, one LIST for several, and no request for those
+// whose names are known to be free.
 func (e *Engine) existing(ctx context.Context, at objectScope, objs []*unstructured.Unstructured,
 	indices []int) (map[int]*unstructured.Unstructured, error) {
 	mapping, err := e.mapper.RESTMapping(at.GroupKind(), at.Version)
 	if err != nil {
 		return nil, err
+	}
+	if indices = e.withoutFree(mapping.Resource, objs, indices); len(indices) == 0 {
+		return nil, nil
 	}
 	var resource metadata.ResourceInterface = e.metadata.Resource(mapping.Resource)
 	if at.namespace != "" {
@@ -153,6 +158,18 @@ func (e *Engine) existing(ctx context.Context, at objectScope, objs []*unstructu
 		}
 	}
 	return found, nil
+}
+
+// withoutFree leaves out the objects that do not exist: the mirror shows all that kudo has made, and not these, and their names show all
+// others.
+func (e *Engine) withoutFree(resource schema.GroupVersionResource, objs []*unstructured.Unstructured, indices []int) []int {
+	names := e.names.look(resource)
+	return slices.DeleteFunc(indices, func(i int) bool {
+		id := IDOf(objs[i])
+		free := names.isFree(id.NamespacedName)
+		live, complete := e.mirror.Get(id)
+		return free && complete && live == nil
+	})
 }
 
 func partial(item *metav1.PartialObjectMetadata, at objectScope) *unstructured.Unstructured {

@@ -126,6 +126,7 @@ func newParts(ctx context.Context, mgr manager.Manager, config *rest.Config, o O
 	retain := runner.NewRetainer(p.interpreter.All)
 	objects := apply.New(p.dynamic, p.metadata, kinds, p.mirror, retain)
 	accounts := apply.NewAccounts(config, p.metadata, kinds, p.mirror, retain)
+	accounts.UseNames(apply.NewNames(ctx, p.metadata, mgr.GetLogger()))
 	installs, err := accounts.Engine(installer(o.Namespace))
 	if err != nil {
 		return nil, err

@@ -113,6 +113,7 @@ type side struct {
 	mirror *apply.Mirror
 	kinds  *apply.Kinds
 	mapper meta.RESTMapper
+	metas  metadata.Interface
 	wire   *wire
 	known  map[apply.ID]apply.Record
 }
@@ -139,7 +140,7 @@ func newSide(t testing.TB, name string) *side {
 	t.Cleanup(stop)
 	s.kinds = apply.NewKinds(s.mapper, disco, dyn)
 	s.mirror = apply.NewMirror(ctx, dyn, s.mapper, logr.Discard(), func(*unstructured.Unstructured) {})
-	s.engine = apply.New(dyn, metas, s.kinds, s.mirror, nil)
+	s.engine, s.metas = apply.New(dyn, metas, s.kinds, s.mirror, nil), metas
 	return s
 }
 
