@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,6 +80,10 @@ func newClients(mgr manager.Manager, config *rest.Config) (c clients, err error)
 	c.set, err = kubernetes.NewForConfigAndClient(config, mgr.GetHTTPClient())
 	return c, err
 }
+
+// progressDelay is how long the status may lack that the objects of a step are not ready yet: that long, the controllers of Kubernetes take
+// on a busy cluster until they have seen an object that needs nothing more.
+const progressDelay = 500 * time.Millisecond
 
 // parts are what the controllers share.
 type parts struct {
@@ -249,7 +254,7 @@ func (p *parts) addInstanceController(ctx context.Context) error {
 		Client: p.consistent, Reader: p.plain, Sources: sources, History: p.history, Keys: p.keys, Mirror: p.mirror, Share: p.share,
 		Tarballs: tarballs, Runner: p.runner, Versions: p.contents, Events: p.events(instanceComponent), Clock: p.options.Clock,
 		Metrics: p.runs, Settings: p.settings.get, Judge: p.guard.Judge, Installer: installer(p.options.Namespace), Enqueue: p.enqueue,
-		ScheduledRuns: p.options.ScheduledRuns,
+		ScheduledRuns: p.options.ScheduledRuns, ProgressDelay: progressDelay,
 	}
 	p.rulesChanged = reconciler.RulesChanged
 	return reconciler.SetupWithManager(p.mgr, p.instances, p.options.Workers)

@@ -56,6 +56,8 @@ type fixture struct {
 	judge func(trust.Request) trust.Verdict
 	// quotas is set if the manager knows of ResourceQuotas.
 	quotas bool
+	// accounts make the engines of runs.
+	accounts *apply.Accounts
 }
 
 // newFixture starts a fixture. The Instance runs OperatorVersion ns/web-1.0, which the modifiers change.
@@ -78,6 +80,7 @@ func newFixture(t *testing.T, mods ...gen.VersionMod) *fixture {
 	kinds := apply.NewKinds(mapper, served, objects)
 	mirror := apply.NewMirror(t.Context(), objects, mapper, logr.Discard(), func(*unstructured.Unstructured) {})
 	engine, accounts := apply.New(objects, lists, kinds, mirror, nil), apply.NewAccounts(f.Config(), lists, kinds, mirror, nil)
+	f.accounts = accounts
 	shared := share.New(share.Options{Objects: engine, Kinds: kinds, Mirror: mirror, Reader: c, Clock: f.clock})
 	keys := history.NewKeys(c, "kudo-system")
 	f.r = &Reconciler{
@@ -94,9 +97,14 @@ func newFixture(t *testing.T, mods ...gen.VersionMod) *fixture {
 	f.r.Judge = func(_ context.Context, r trust.Request) (trust.Verdict, error) { return f.judge(r), nil }
 	f.judge = func(trust.Request) trust.Verdict { return trust.Verdict{Allowed: true} }
 	f.r.Settings = func(context.Context) settings.Settings { return f.settings }
-	f.loop = loop.New(loop.Options[*v1beta1.Instance]{Client: c, Reader: c, Events: f.events, Act: f.r.reconcile, Forget: f.r.forget})
+	f.loop = newLoop(f)
 	f.Requests()
 	return f
+}
+
+// newLoop returns the skeleton of the fixture's reconciles, which remembers nothing.
+func newLoop(f *fixture) *loop.Reconciler[*v1beta1.Instance] {
+	return loop.New(loop.Options[*v1beta1.Instance]{Client: f.r.Client, Reader: f.r.Reader, Events: f.events, Act: f.r.reconcile, Forget: f.r.forget})
 }
 
 // webVersion is an OperatorVersion of namespace ns whose plan deploy applies ConfigMap web-app-0.

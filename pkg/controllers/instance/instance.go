@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -52,6 +53,8 @@ type Reconciler struct {
 	Settings func(ctx context.Context) settings.Settings
 	// ScheduledRuns is how many runs of schedules there may be at once.
 	ScheduledRuns int
+	// ProgressDelay is how long the status of a step may stay unwritten that only awaits the objects which it has applied; 0 for no time.
+	ProgressDelay time.Duration
 	// Enqueue requests a reconcile of an Instance.
 	Enqueue func(types.NamespacedName)
 	// Installer is kudo's own account, with whose rights plans run in privileged namespaces.

@@ -113,6 +113,7 @@ func (a *action) finishIfEnded(ctx context.Context, name string, st v1beta1.Plan
 	if !st.Status.IsTerminal() {
 		a.setPlanStatus(name, st)
 		a.result.RequeueAfter = loop.RecheckInterval
+		a.holdProgress(name)
 		return nil
 	}
 	a.result.Transient = false

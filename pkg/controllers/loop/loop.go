@@ -27,6 +27,9 @@ type Result struct {
 	SkipCommit bool
 	// Undecided is set if the next reconcile decides anew: the status is not written, and the events that go with it are not recorded.
 	Undecided bool
+	// Hold is set if the status may be written by a later reconcile, which continues with it. Until then only memory has it: it is lost when
+	// the object changes, or when the manager ends. It is written nevertheless if there are events that go with it.
+	Hold bool
 }
 
 // Done is the result of a reconcile that writes no status and waits for nothing.
@@ -51,6 +54,8 @@ type Reconciler[T client.Object] struct {
 	backoff *Backoff
 	// warnings maps the key of an object to its *warnings.
 	warnings sync.Map
+	// held maps the key of an object to the object with the status that was not written.
+	held sync.Map
 }
 
 // New returns a Reconciler.
@@ -72,6 +77,9 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	known, _ := r.warnings.LoadOrStore(key, &warnings{})
 	obj := NewObject(r.Client, r.Reader, r.Events, current)
 	obj.warnings, obj.log = known.(*warnings), ctrl.LoggerFrom(ctx)
+	if held, found := r.held.Load(key); found && held.(T).GetResourceVersion() == current.GetResourceVersion() {
+		statusOf(obj.Next).Set(statusOf(copyOf(held.(T))))
+	}
 	result, err := r.act(ctx, obj)
 	if err != nil {
 		return r.backoff.OnError(ctx, key, err)
@@ -93,15 +101,29 @@ func (r *Reconciler[T]) act(ctx context.Context, obj *Object[T]) (Result, error)
 	if !sameSpec(obj.Next, obj.Committed) {
 		panic(fmt.Sprintf("the reconcile in state %q changed the spec of %s: controllers never write spec", obj.State, describe(obj.Next)))
 	}
-	if result.SkipCommit || result.Undecided {
+	if result.Undecided {
 		return result, nil
 	}
-	return result, obj.Commit(ctx)
+	key := client.ObjectKeyFromObject(obj.Committed)
+	if result.Hold && len(obj.deferred) == 0 {
+		held := copyOf(obj.Committed)
+		statusOf(held).Set(statusOf(copyOf(obj.Next)))
+		r.held.Store(key, held)
+		return result, nil
+	}
+	if !result.SkipCommit {
+		if err := obj.Commit(ctx); err != nil {
+			return result, err
+		}
+	}
+	r.held.Delete(key)
+	return result, nil
 }
 
 func (r *Reconciler[T]) forget(key types.NamespacedName) {
 	r.backoff.Forget(key)
 	r.warnings.Delete(key)
+	r.held.Delete(key)
 	if r.Forget != nil {
 		r.Forget(key)
 	}

@@ -212,3 +212,73 @@ func TestDeletionStarted(t *testing.T) {
 		}
 	}
 }
+
+// TestHold: a status that is held is continued by the next reconcile, which writes it; it is lost if the object has changed.
+func TestHold(t *testing.T) {
+	ctx, key := t.Context(), client.ObjectKeyFromObject(pod())
+	for _, tc := range []struct {
+		reason string
+		// second is what the second of three reconciles does, and change what another client does before it.
+		second func(*Object[*corev1.Pod]) (Result, error)
+		change bool
+		// seen are the messages that the reconciles begin with.
+		seen []string
+	}{
+		{"it is written later", func(*Object[*corev1.Pod]) (Result, error) { return Result{}, nil }, false, []string{"old", "old+", "old+"}},
+		{"it is held again", func(*Object[*corev1.Pod]) (Result, error) { return Result{Hold: true}, nil }, false, []string{"old", "old+", "old++"}},
+		{"a reconcile that fails changes nothing of it", func(*Object[*corev1.Pod]) (Result, error) { return Result{}, errors.New("slow") }, false,
+			[]string{"old", "old+", "old+"}},
+		{"neither does one that decides nothing", func(*Object[*corev1.Pod]) (Result, error) { return Result{Undecided: true}, nil }, false,
+			[]string{"old", "old+", "old+"}},
+		{"a user has changed the object", func(*Object[*corev1.Pod]) (Result, error) { return Result{}, nil }, true, []string{"old", "old", "old+"}},
+		{"an event goes with it", func(o *Object[*corev1.Pod]) (Result, error) {
+			o.EventAfterCommit(corev1.EventTypeNormal, "Started", "it was started")
+			return Result{Hold: true}, nil
+		}, false, []string{"old", "old+", "old++"}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			c := newCluster(t, pod())
+			var seen []string
+			r := New(Options[*corev1.Pod]{Client: c, Reader: c, Events: record.NewFakeRecorder(10),
+				Act: func(_ context.Context, o *Object[*corev1.Pod]) (Result, error) {
+					seen = append(seen, o.Next.Status.Message)
+					switch len(seen) {
+					case 1:
+						o.Next.Status.Message += "+"
+						return Result{Hold: true}, nil
+					case 2:
+						result, err := tc.second(o)
+						if o.Next.Status.Message == "old" || result.Hold || err != nil || result.Undecided {
+							o.Next.Status.Message += "+"
+						}
+						return result, err
+					}
+					return Result{}, nil
+				}})
+			for n := range 3 {
+				if n == 1 && tc.change {
+					now := &corev1.Pod{}
+					if err := c.Get(ctx, key, now); err != nil {
+						t.Fatal(err)
+					}
+					now.Labels = map[string]string{"a": "b"}
+					if err := c.Update(ctx, now); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: key}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tc.seen, seen); diff != "" {
+				t.Errorf("-want +got: %s", diff)
+			}
+			if len(c.writes) != 1 {
+				t.Errorf("writes %q, want one", c.writes)
+			}
+			if _, held := r.held.Load(key); held {
+				t.Error("it is held for ever")
+			}
+		})
+	}
+}
