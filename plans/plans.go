@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -159,13 +160,11 @@ func Record(plan v1beta1.Plan, st *v1beta1.PlanStatus, at Place, o Outcome, now 
 	if st.Status.IsTerminal() {
 		return false
 	}
-	before := st.DeepCopy()
+	updated := st.LastUpdatedTimestamp
 	step := &st.Phases[at.Phase].Steps[at.Step]
 	task := &step.Tasks[at.Task]
-	if step.StartedTimestamp == nil {
-		started := metav1.NewMicroTime(now)
-		step.StartedTimestamp = &started
-	}
+	before, began := *task, step.StartedTimestamp == nil
+	MarkStepStarted(st, at, now)
 	task.Message, task.Ready, task.Total, task.Culprit = text.Truncate(o.Message, maxMessage), int32(o.Ready), int32(o.Total), o.Culprit
 	switch o.State {
 	case Done:
@@ -177,8 +176,11 @@ func Record(plan v1beta1.Plan, st *v1beta1.PlanStatus, at Place, o Outcome, now 
 	case Fatal:
 		task.Status = v1beta1.FatalError
 	}
-	Summarize(plan, st, now)
-	return stampChange(before, st, now)
+	changed := summarize(plan, st, now) || began || !equality.Semantic.DeepEqual(before, *task)
+	if st.LastUpdatedTimestamp = updated; changed {
+		st.LastUpdatedTimestamp = stamp(now)
+	}
+	return changed
 }
 
 // maxMessage is the length in bytes of a task's message in the status. A task may speak of thousands of objects, and the
@@ -187,15 +189,20 @@ const maxMessage = 2048
 
 // Summarize derives the status of steps, phases and plan from the tasks'. Only steps show transient errors, as in KUDO.
 // What has not been reached stays as it is: a step without tasks is done when its turn comes.
-func Summarize(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) {
+func Summarize(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) { summarize(plan, st, now) }
+
+// summarize is Summarize, and reports whether anything changed. It copies no more of the status than the part that it works on: plans may
+// have many steps, and each outcome is summed up.
+func summarize(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) (changed bool) {
 	if st.Status.IsTerminal() {
-		return
+		return false
 	}
+	status, message := st.Status, st.Message
 	complete, reached, fatal := true, true, ""
 	for i := range st.Phases {
 		phase := &st.Phases[i]
 		if reached {
-			summarizePhase(st.Name, plan.Phases[i].Strategy, phase, now)
+			changed = summarizePhase(st.Name, plan.Phases[i].Strategy, phase, now) || changed
 		}
 		complete = complete && phase.Status == v1beta1.Complete
 		reached = reached && admitsNext(plan.Strategy, phase.Status)
@@ -212,6 +219,7 @@ func Summarize(plan v1beta1.Plan, st *v1beta1.PlanStatus, now time.Time) {
 	default:
 		st.Status, st.Message = v1beta1.InProgress, withLate(waitMessage(plan, *st), st.Late)
 	}
+	return changed || st.Status != status || st.Message != message
 }
 
 // admitsNext reports whether what stands behind something with this status has its turn.
@@ -219,13 +227,17 @@ func admitsNext(strategy v1beta1.Strategy, s v1beta1.ExecutionStatus) bool {
 	return s == v1beta1.Complete || strategy != v1beta1.Serial && s != v1beta1.FatalError
 }
 
-func summarizePhase(plan string, strategy v1beta1.Strategy, phase *v1beta1.PhaseStatus, now time.Time) {
+// summarizePhase reports whether anything changed.
+func summarizePhase(plan string, strategy v1beta1.Strategy, phase *v1beta1.PhaseStatus, now time.Time) (changed bool) {
+	status, message := phase.Status, phase.Message
 	complete, started, reached := true, false, true
 	phase.Message = ""
 	for i := range phase.Steps {
 		step := &phase.Steps[i]
 		if reached {
-			summarizeStep(plan+"."+phase.Name+"."+step.Name, step, now)
+			before := *step
+			summarizeStep([2]string{plan, phase.Name}, step, now)
+			changed = changed || !sameSummary(before, *step)
 		}
 		complete = complete && step.Status == v1beta1.Complete
 		started = started || step.Status != v1beta1.Pending
@@ -242,20 +254,29 @@ func summarizePhase(plan string, strategy v1beta1.Strategy, phase *v1beta1.Phase
 	case started:
 		phase.Status = v1beta1.InProgress
 	}
+	return changed || phase.Status != status || phase.Message != message
+}
+
+// sameSummary reports whether two states of a step add up its tasks to the same. The times are replaced, and never changed.
+func sameSummary(a, b v1beta1.StepStatus) bool {
+	return a.Status == b.Status && a.Message == b.Message && a.Late == b.Late && a.StartedTimestamp == b.StartedTimestamp &&
+		a.FinishedTimestamp == b.FinishedTimestamp
 }
 
 // summarizeStep goes by the tasks alone. A step that is complete opens again if one of its tasks was checked again
-// in the same round, and is not done any more.
-func summarizeStep(path string, step *v1beta1.StepStatus, now time.Time) {
+// in the same round, and is not done any more. The names of its plan and phase are for messages.
+func summarizeStep(in [2]string, step *v1beta1.StepStatus, now time.Time) {
 	complete, started := true, step.StartedTimestamp != nil
 	message, transient, fatal := "", "", ""
+	path := func() string { return in[0] + "." + in[1] + "." + step.Name }
 	for _, task := range step.Tasks {
 		complete = complete && task.Status == v1beta1.Complete
 		switch task.Status {
 		case v1beta1.FatalError:
-			fatal = first(fatal, fmt.Sprintf("task %s.%s failed: %s", path, task.Name, first(Explain(task), "no reason given")))
+			fatal = first(fatal, fmt.Sprintf("task %s.%s failed: %s", path(), task.Name, first(Explain(task), "no reason given")))
 		case v1beta1.TransientError:
-			transient = first(transient, fmt.Sprintf("A transient error when executing task %s.%s. Will retry. %s", path, task.Name, Explain(task)))
+			transient = first(transient, fmt.Sprintf("A transient error when executing task %s.%s. Will retry. %s", path(), task.Name,
+				Explain(task)))
 		default:
 			message = first(message, Explain(task))
 		}

@@ -83,7 +83,9 @@ func (m *machine) pass() {
 			}
 			m.mayRun(at)
 			MarkStepStarted(&m.st, at, m.now)
-			Record(m.plan, &m.st, at, Outcome{State: m.outcome(), Message: "m"}, m.now)
+			before := m.st.DeepCopy()
+			changed := Record(m.plan, &m.st, at, Outcome{State: m.outcome(), Message: "m"}, m.now)
+			m.check(changed != equal(before, &m.st), "whether anything changed")
 			m.consistent()
 			if m.perhaps() {
 				return
