@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
 	"kudo.dev/kudo/operators/yamldoc"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Lift names a value of an object that becomes a parameter of the package.
@@ -30,10 +30,10 @@ type Lift struct {
 }
 
 var (
-	parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,62}$`)
-	pathField     = regexp.MustCompile(`^\.?([A-Za-z0-9_-]+)`)
-	pathIndex     = regexp.MustCompile(`^\[([0-9]{1,4})\]`)
-	pathKey       = regexp.MustCompile(`^\["([^"]{1,253})"\]`)
+	parameterName = text.Pattern(`^[A-Za-z][A-Za-z0-9_]{0,62}$`)
+	pathField     = text.Pattern(`^\.?([A-Za-z0-9_-]+)`)
+	pathIndex     = text.Pattern(`^\[([0-9]{1,4})\]`)
+	pathKey       = text.Pattern(`^\["([^"]{1,253})"\]`)
 )
 
 // ParseLift parses PARAMETER=Kind/name:path, as in REPLICAS=Deployment/web:spec.replicas. An entry of a list is [0], and a field whose name
@@ -45,7 +45,7 @@ func ParseLift(text string) (Lift, error) {
 	if !ok || !found || !named || kind == "" || name == "" || path == "" {
 		return Lift{}, fmt.Errorf("%q: must be NAME=Kind/name:path, as in REPLICAS=Deployment/web:spec.replicas", text)
 	}
-	if !parameterName.MatchString(parameter) || parameter == installHooks {
+	if !parameterName().MatchString(parameter) || parameter == installHooks {
 		return Lift{}, fmt.Errorf("%q: %q cannot name the parameter: use letters, digits and _, and another name than %s", text, parameter,
 			installHooks)
 	}
@@ -53,15 +53,15 @@ func ParseLift(text string) (Lift, error) {
 	for rest := path; rest != ""; {
 		var match []string
 		switch {
-		case pathIndex.MatchString(rest):
-			match = pathIndex.FindStringSubmatch(rest)
+		case pathIndex().MatchString(rest):
+			match = pathIndex().FindStringSubmatch(rest)
 			index, _ := strconv.Atoi(match[1]) // at most four digits
 			out.steps = append(out.steps, index)
-		case pathKey.MatchString(rest):
-			match = pathKey.FindStringSubmatch(rest)
+		case pathKey().MatchString(rest):
+			match = pathKey().FindStringSubmatch(rest)
 			out.steps = append(out.steps, match[1])
-		case pathField.MatchString(rest):
-			match = pathField.FindStringSubmatch(rest)
+		case pathField().MatchString(rest):
+			match = pathField().FindStringSubmatch(rest)
 			out.steps = append(out.steps, match[1])
 		default:
 			return Lift{}, fmt.Errorf("%q: the path is wrong at %q: use field.field, [0] for an entry of a list, and [\"name\"] for other names",

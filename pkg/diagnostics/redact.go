@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/text"
 )
 
 // Redacted stands where something was left out.
@@ -137,18 +138,18 @@ const secretName = `(?i)((?:password|passwd|passphrase|pwd|secret|token|credenti
 
 // What looks like a credential in any text. A value that is a template or a variable is none.
 var (
-	assigned  = regexp.MustCompile(secretName + `["']?)([^\s"'\\,;&{}$](?:[^\s"'\\;&{}]*[^\s"'\\,;&{}])?)`)
-	quoted    = regexp.MustCompile(secretName + `")([^"\\{}$\n][^"\\\n]*)`)
-	single    = regexp.MustCompile(secretName + `')([^'\\{}$\n][^'\\\n]*)`)
-	nextEntry = regexp.MustCompile(`,[\w.-]+[:=]`)
-	flagged   = regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:password|passwd|passphrase|token|secret|api-key)[ \t]+)` +
+	assigned  = text.Pattern(secretName + `["']?)([^\s"'\\,;&{}$](?:[^\s"'\\;&{}]*[^\s"'\\,;&{}])?)`)
+	quoted    = text.Pattern(secretName + `")([^"\\{}$\n][^"\\\n]*)`)
+	single    = text.Pattern(secretName + `')([^'\\{}$\n][^'\\\n]*)`)
+	nextEntry = text.Pattern(`,[\w.-]+[:=]`)
+	flagged   = text.Pattern(`(?i)(--?[a-z0-9-]*(?:password|passwd|passphrase|token|secret|api-key)[ \t]+)` +
 		`([^\s"'\\,;&{}$-][^\s"'\\,;&{}$]*)`)
-	bearer    = regexp.MustCompile(`(?i)\b((?:bearer|basic)[ \t]+)([A-Za-z0-9._~+/=-]{8,})`)
-	userinfo  = regexp.MustCompile(`(://)([^/\s:@"']+:[^/\s@"']+)@`)
-	webToken  = regexp.MustCompile(`()(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`)
-	pemSecret = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
+	bearer    = text.Pattern(`(?i)\b((?:bearer|basic)[ \t]+)([A-Za-z0-9._~+/=-]{8,})`)
+	userinfo  = text.Pattern(`(://)([^/\s:@"']+:[^/\s@"']+)@`)
+	webToken  = text.Pattern(`()(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`)
+	pemSecret = text.Pattern(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
 	// pemRest is the end of a key whose beginning is not in the text, such as that of a log that was cut.
-	pemRest = regexp.MustCompile(`(?:[^\n]*[A-Za-z0-9+/]{40}={0,2}\r?\n)*(?:[^\n]*[A-Za-z0-9+/]={0,2}\r?\n)?` +
+	pemRest = text.Pattern(`(?:[^\n]*[A-Za-z0-9+/]{40}={0,2}\r?\n)*(?:[^\n]*[A-Za-z0-9+/]={0,2}\r?\n)?` +
 		`[^\n]*-----END [A-Z ]*PRIVATE KEY-----`)
 )
 
@@ -158,12 +159,12 @@ func (r *Redactor) Text(text string) string {
 		r.prepare()
 	}
 	text = r.replacer.Replace(text)
-	text = pemSecret.ReplaceAllString(text, Redacted)
+	text = pemSecret().ReplaceAllString(text, Redacted)
 	if strings.Contains(text, "PRIVATE KEY-----") {
-		text = pemRest.ReplaceAllString(text, Redacted)
+		text = pemRest().ReplaceAllString(text, Redacted)
 	}
-	text = userinfo.ReplaceAllString(text, "${1}"+Redacted+"@")
-	for _, pattern := range []*regexp.Regexp{bearer, webToken, quoted, single, assigned, flagged} {
+	text = userinfo().ReplaceAllString(text, "${1}"+Redacted+"@")
+	for _, pattern := range []*regexp.Regexp{bearer(), webToken(), quoted(), single(), assigned(), flagged()} {
 		text = redactMatches(pattern, text)
 	}
 	return text
@@ -177,7 +178,7 @@ func redactMatches(pattern *regexp.Regexp, text string) string {
 			return found
 		}
 		value, rest := parts[2], ""
-		if at := nextEntry.FindStringIndex(value); at != nil && pattern == assigned {
+		if at := nextEntry().FindStringIndex(value); at != nil && pattern == assigned() {
 			value, rest = value[:at[0]], redactMatches(pattern, value[at[0]:])
 		}
 		if nonSecretValues(value) {

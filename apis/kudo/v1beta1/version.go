@@ -1,9 +1,13 @@
 package v1beta1
 
-import "regexp"
+import (
+	"regexp"
+	"sync"
+)
 
-// versionText matches the versions that templates may print.
-var versionText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
+// versionText matches the versions that templates may print. It is compiled when it is first used: programs start with this package, and
+// few of them print a version.
+var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`) })
 
 // NewPackageVersion returns the version of a package.
 func NewPackageVersion(spec *OperatorVersionSpec) PackageVersion {
@@ -18,7 +22,7 @@ func (i *Instance) CompletedVersion() (out PackageVersion) {
 	}
 	out = *i.Status.Baseline.Completed
 	for _, field := range []*string{&out.OperatorVersion, &out.AppVersion} {
-		if !versionText.MatchString(*field) {
+		if !versionText().MatchString(*field) {
 			*field = ""
 		}
 	}
