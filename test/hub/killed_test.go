@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,9 +15,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apiproxy"
@@ -287,8 +288,8 @@ func (k *killer) life(t *testing.T, p *planes, at int, fault killFault, first, s
 // absent returns an error if a cluster still has the Instance.
 func absent(c plane, i *v1beta1.Instance) error {
 	_, err := get(c, &v1beta1.Instance{}, i.Namespace, i.Name)
-	if apierrors.IsNotFound(err) {
-		return nil
+	if err == nil {
+		return errors.New("it is still there")
 	}
-	return fmt.Errorf("it is still there: %v", err)
+	return client.IgnoreNotFound(err)
 }
