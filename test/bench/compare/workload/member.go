@@ -3,6 +3,8 @@ package workload
 import (
 	"encoding/json"
 	"encoding/pem"
+	"io"
+	"log"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -26,7 +28,7 @@ func startMember(t testing.TB, name string) *member {
 	m := &member{name: name, server: apitest.Start(t)}
 	m.server.Before(m.answer)
 	front := httptest.NewUnstartedServer(m.server)
-	front.EnableHTTP2 = true
+	front.EnableHTTP2, front.Config.ErrorLog = true, log.New(io.Discard, "", 0) // it would say that the hub ends connections
 	front.StartTLS()
 	t.Cleanup(func() {
 		front.CloseClientConnections() // ends watches
