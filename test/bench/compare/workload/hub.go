@@ -83,13 +83,15 @@ func startHub(t testing.TB, b *Bench) (*fleetHub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &fleetHub{tb: t, bench: b, plane: &plane.Plane{Env: e, Cluster: c}, metrics: env.FreeAddress(t)}
+	h := &fleetHub{tb: t, bench: b, plane: &plane.Plane{Env: e, Cluster: c}}
+	for n := range b.Sizes.Clusters { // before the manager's addresses are chosen, which one of them could take
+		h.members = append(h.members, startMember(t, fmt.Sprintf("c%d", n)))
+	}
+	h.metrics = env.FreeAddress(t)
 	c.Define(t, []byte(profileDefinition))
 	h.manager = e.NewHubManager(t, "--set", "clustersEngine=inventory")
 	h.manager.Args = []string{"--clusters-engine=inventory", "--metrics-bind-address=" + h.metrics, "--metrics-secure=false"}
-	for n := range b.Sizes.Clusters {
-		m := startMember(t, fmt.Sprintf("c%d", n))
-		h.members = append(h.members, m)
+	for _, m := range h.members {
 		if err := m.register(t.Context(), c); err != nil {
 			return nil, err
 		}
