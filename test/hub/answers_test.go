@@ -27,7 +27,7 @@ import (
 	"kudo.dev/kudo/test/env"
 )
 
-// kettles is a Config of which Karmada's scripts can say nothing: rules by fields, and a function that its machines have not.
+// kettles is a Config whose rules Karmada cannot run: they name fields, or call a function that Karmada's scripts lack.
 const kettles = `apiVersion: config.kudo.dev/v1alpha1
 kind: Config
 metadata:
@@ -72,8 +72,8 @@ const kettle = `{"apiVersion":"kitchen.example.com/v1","kind":"Kettle","metadata
 const observedKettle = `{"apiVersion":"kitchen.example.com/v1","kind":"Kettle","metadata":{"name":"k","namespace":"team-a"},
 "spec":{"cups":1,"node":"n1","lids":[{"name":"b","color":"grey"}]},"status":{"phase":"Boils"}}`
 
-// answered are the operations of Karmada's webhook protocol: what a request has besides, and what the response has, of which a patch makes
-// the given object.
+// answered maps each operation of Karmada's webhook protocol to a question and its answer: the fields that the request has beside the object,
+// the fields that the response must have, and the object that the patch of the response must make.
 var answered = map[string]struct{ more, want, patched string }{
 	"InterpretReplica":    {`"replicas":0`, `{"replicas":3,"replicaRequirements":{"resourceRequest":{"cpu":"100m"}}}`, ""},
 	"InterpretComponent":  {`"replicas":0`, `{"components":[{"name":"lid","replicas":2}]}`, ""},

@@ -22,7 +22,7 @@ import (
 	"kudo.dev/kudo/test/gen"
 )
 
-// fourObjects is the template of four objects of as many kinds, of which one is not ready at once.
+// fourObjects is a template. It makes four objects of four kinds, and the Deployment is not ready at once.
 const fourObjects = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: "{{ .Name }}"}}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Name }}"}}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -11,10 +12,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/apitest"
+	"kudo.dev/kudo/test/gen"
 )
 
 // member is a cluster that is played: an API server inside of the process, whose Instances are ready at once.
@@ -82,3 +86,34 @@ func statusOf(generation int64) map[string]any {
 func (m *member) asked() int {
 	return len(slices.DeleteFunc(m.server.Requests(), func(r string) bool { return strings.HasPrefix(r, "watch ") || strings.HasPrefix(r, "/") }))
 }
+
+// register makes a cluster known to a hub.
+func (m *member) register(ctx context.Context, hub client.Client) error {
+	secret := &corev1.Secret{ObjectMeta: gen.Meta(profiles, m.name), StringData: map[string]string{"server": m.url, "token": "played"}}
+	if err := hub.Create(ctx, secret); err != nil {
+		return err
+	}
+	profile, status := gen.ClusterProfile(profiles, m.name, m.url, m.ca)
+	if err := hub.Create(ctx, profile); err != nil {
+		return err
+	}
+	profile.Object["status"] = status
+	return hub.Status().Update(ctx, profile)
+}
+
+// profileDefinition defines ClusterProfile as far as a hub reads it.
+const profileDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusterprofiles.multicluster.x-k8s.io}
+spec:
+  group: multicluster.x-k8s.io
+  names: {kind: ClusterProfile, plural: clusterprofiles, singular: clusterprofile, listKind: ClusterProfileList}
+  scope: Namespaced
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
