@@ -46,7 +46,7 @@ const (
 // maxMessage is the length of the longest message of a refusal, in bytes.
 const maxMessage = 1024
 
-// Answerer answers requests, as an explore.Chain does.
+// Answerer answers requests, as an explore.Chain does, which is no explore.Explorer.
 type Answerer interface {
 	Explore(ctx context.Context, r explore.Request) (answer explore.Answer, known bool, err error)
 }
@@ -107,13 +107,14 @@ func (r *refusal) Unwrap() error { return r.err }
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
+	defer cancel()
+	limitRead(ctx, w) // a body that nothing reads, since the request is refused, must not hold the connection
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "method "+text.Quote(r.Method, 32)+": want POST", http.StatusMethodNotAllowed)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
-	defer cancel()
 	asked := &request{}
 	var given *response
 	done, err := h.admit(ctx, r.ContentLength)
@@ -125,6 +126,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		given = &response{Status: statusOf(ctx, err)}
+	}
+	if asked.UID == "" {
+		w.Header().Set("Connection", "close") // else the server reads the rest of the body first, while the request counts
 	}
 	given.UID = asked.UID
 	body, err := encode(given)
@@ -185,24 +189,26 @@ func read(ctx context.Context, w http.ResponseWriter, r *http.Request) (*request
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return &request{}, refuse(http.StatusUnsupportedMediaType, "want Content-Type application/json")
 	}
-	// A connection that cannot have a deadline, as in a test, is read to its end.
-	connection := http.NewResponseController(w)
 	ctx, cancel := context.WithTimeout(ctx, maxRead)
 	defer cancel()
-	if until, bounded := ctx.Deadline(); bounded {
-		_ = connection.SetReadDeadline(until)
-	}
+	limitRead(ctx, w)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return &request{}, refuse(http.StatusRequestEntityTooLarge, "the request has more than %d bytes", large.Limit)
 	case err != nil:
-		// The deadline stays: before it sends the answer, the server reads what is left of the body.
 		return &request{}, refuse(http.StatusBadRequest, "read the request: %w", err)
 	}
-	_ = connection.SetReadDeadline(time.Time{})
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return parse(body)
+}
+
+// limitRead lets the connection be read until the deadline of a context. One that cannot have a deadline, as in a test, is read to its end.
+func limitRead(ctx context.Context, w http.ResponseWriter) {
+	if until, bounded := ctx.Deadline(); bounded {
+		_ = http.NewResponseController(w).SetReadDeadline(until)
+	}
 }
 
 // statusOf returns what a response says of an error.

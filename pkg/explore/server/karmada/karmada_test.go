@@ -316,10 +316,49 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+// TestUnsentBody checks C22: clients that are refused, and do not send their bodies, keep no other request from its answer, and lose their
+// connections when the time of a request is over.
+func TestUnsentBody(t *testing.T) {
+	const limit = 2 * time.Second
+	s := httptest.NewTLSServer(NewHandler(explore.Chain{layer(ship)}, isShip, limit))
+	t.Cleanup(s.Close)
+	var held []net.Conn
+	for range MaxBody/minWeight + 8 {
+		for _, head := range []string{"POST / HTTP/1.1\r\nContent-Type: text/plain", "PUT / HTTP/1.1\r\nContent-Type: application/json"} {
+			held = append(held, beginRequest(t, s, head+"\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"))
+		}
+	}
+	began := time.Now()
+	answer, err := s.Client().Post(s.URL+Path, "application/json", strings.NewReader(document("InterpretHealth", `{}`, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err != nil || !bytes.Contains(body, []byte(`"successful":true`)) {
+		t.Errorf("beside them, a request gets %s, %v after %s", body, err, time.Since(began))
+	}
+	for _, c := range held {
+		if text, err := io.ReadAll(c); err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 ")) {
+			t.Errorf("a client has %q, and its connection ends with %v", text, err)
+		}
+	}
+}
+
 // TestSlowClient checks C22: a client that does not send its whole request is refused when its time is over, and the server is not occupied.
 func TestSlowClient(t *testing.T) {
 	s := httptest.NewTLSServer(NewHandler(explore.Chain{layer(ship)}, isShip, 100*time.Millisecond))
 	t.Cleanup(s.Close)
+	c := beginRequest(t, s, "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+	answer, err := io.ReadAll(c)
+	if err != nil || !bytes.Contains(answer, []byte(`"successful":false,"status":{"message":"read the request: `)) {
+		t.Errorf("got %s, %v", answer, err)
+	}
+}
+
+// beginRequest sends the begin of a request over a connection of its own, which it returns.
+func beginRequest(t *testing.T, s *httptest.Server, begin string) net.Conn {
+	t.Helper()
 	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: 10 * time.Second}, Config: s.Client().Transport.(*http.Transport).TLSClientConfig}
 	c, err := dialer.DialContext(t.Context(), "tcp", s.Listener.Addr().String())
 	if err != nil {
@@ -329,13 +368,10 @@ func TestSlowClient(t *testing.T) {
 	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
+	if _, err := io.WriteString(c, begin); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := io.ReadAll(c)
-	if err != nil || !bytes.Contains(answer, []byte(`"successful":false,"status":{"message":"read the request: `)) {
-		t.Errorf("got %s, %v", answer, err)
-	}
+	return c
 }
 
 // TestLimits checks C22: no request may take longer than Karmada waits at most.
