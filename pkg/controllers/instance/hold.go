@@ -1,19 +1,24 @@
 package instance
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
+	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/plans"
 )
 
 // holdProgress keeps the status out of the cluster for a moment if it says no more than that the objects which a step has just applied are
-// not ready yet: most of them are soon, and the write that says so is then the only one. What may be lost are the uids of objects whose
-// names were committed before they were written. The next reconcile finds them again, as after a crash.
+// not ready yet: most of them are soon, and the write that says so is then the only one. What may be lost are the uids of objects of a
+// namespace whose names were committed before they were written. The next reconcile finds them again, as after a crash. Of an object
+// without a namespace, which belongs to the Instance by its uid alone, the uid is never held back.
 //
 //	a task has become done, or has failed         written: it must not be done again, or a user has to see it
 //	a task awaits something else than its apply   written
+//	an object without a namespace is new          written
 //	another part of the status has changed        written
 //	a step began ProgressDelay ago                written
 //	else                                          held until then, or until an object changes
@@ -24,7 +29,7 @@ func (a *action) holdProgress(name string) {
 		return
 	}
 	left := a.ProgressDelay - a.Clock.Since(began)
-	if left <= 0 {
+	if left <= 0 || hasNewClusterScoped(before.Resources, after.Resources) {
 		return
 	}
 	expected := *before.DeepCopy()
@@ -34,4 +39,13 @@ func (a *action) holdProgress(name string) {
 		return
 	}
 	a.result.Hold, a.result.RequeueAfter = true, min(a.result.RequeueAfter, max(left, time.Millisecond))
+}
+
+// hasNewClusterScoped reports whether an inventory has the uid of an object without a namespace that an earlier one lacks.
+func hasNewClusterScoped(before, after []v1beta1.ResourceStatus) bool {
+	known := map[types.UID]bool{"": true}
+	for i := range before {
+		known[before[i].UID] = true
+	}
+	return slices.ContainsFunc(after, func(r v1beta1.ResourceStatus) bool { return r.Namespace == "" && !known[r.UID] })
 }

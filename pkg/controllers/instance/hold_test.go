@@ -192,6 +192,19 @@ func TestHoldProgress(t *testing.T) {
 			t.Errorf("the requests are %q", got)
 		}
 	})
+	t.Run("an object without a namespace is new", func(t *testing.T) {
+		f := newHoldFixture(t, gen.Template("role.yaml", "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: \"role-{{ .Name }}\"}}"),
+			func(ov *v1beta1.OperatorVersion) {
+				at := slices.IndexFunc(ov.Spec.Tasks, func(task v1beta1.Task) bool { return task.Name == "four" })
+				ov.Spec.Tasks[at].Spec.Resources = append(ov.Spec.Tasks[at].Spec.Resources, "role.yaml")
+			})
+		if got := f.reconcileNamed(t, "web"); count(got, status) != 2 || !inventoried(f) {
+			t.Errorf("the requests are %q, the inventory has %+v", got, f.instance().Status.Resources)
+		}
+		if got := f.reconcileNamed(t, "web"); len(got) > 0 {
+			t.Errorf("it is known, and the requests are %q", got)
+		}
+	})
 	t.Run("the step before is done", func(t *testing.T) {
 		f := newHoldFixture(t, gen.Serial("deploy", "app", "four"))
 		f.reconcileNamed(t, "web")
