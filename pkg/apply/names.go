@@ -19,14 +19,17 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// Names knows which names the objects have that the mirror does not show, since kudo has not made them. A kind that tasks are about to
-// create objects of again and again gets one watch of metadata, for all namespaces, in place of a look for each task. The watch ends when
-// no task has needed it for a while.
+// Names knows which names the objects have that the mirror does not show, since kudo has not made them. A kind of which tasks create object
+// after object gets one watch of metadata, for all namespaces, in place of a look for each task. The watch ends when no task has needed it
+// for a while.
 //
-//	looks for the kind        fewer than minLooks       → not known
+//	created of the kind       fewer than minCreated     → not known
+//	kinds with a watch        maxNameKinds others       → not known
 //	objects of the kind       more than maxNames        → not known
 //	the watch                 has no list, or is broken → not known
 //	else                                                → as the watch has shown it
+//
+// Only creations count, and not looks: whoever may not create objects of a kind cannot have the manager watch it.
 //
 // What is not known is looked at live. The watch may lag like any other: it saves the look before the first write of a task, and
 // guards nothing. The guard is the create-only apply of each object.
@@ -42,12 +45,14 @@ type Names struct {
 	kinds map[schema.GroupVersionResource]*nameWatch
 }
 
-// minLooks is how many looks for a kind start its watch: a few of them cost less than the first list. maxNames is for how many
-// objects of a kind there is a watch, as their metadata is sent and kept.
+// minCreated is how many creations of a kind start its watch: a few looks cost less than the first list. maxNameKinds is how many kinds are
+// counted or watched at a time. maxNames is for how many objects of a kind there is a watch, as their metadata is sent and their names are
+// kept.
 const (
-	minLooks = 3
-	maxNames = 10_000
-	nameIdle = 10 * time.Minute
+	minCreated   = 3
+	maxNameKinds = 64
+	maxNames     = 10_000
+	nameIdle     = 10 * time.Minute
 )
 
 // NewNames returns Names that know nothing yet. The context ends the watches.
@@ -55,7 +60,7 @@ func NewNames(ctx context.Context, client metadata.Interface, log logr.Logger) *
 	return &Names{client: client, log: log, ctx: ctx, idle: nameIdle, kinds: map[schema.GroupVersionResource]*nameWatch{}}
 }
 
-// look notes that names of a resource are asked for, and returns what is known of them.
+// look returns what is known of the names of a resource, and keeps its watch.
 func (n *Names) look(resource schema.GroupVersionResource) *nameWatch {
 	if n == nil {
 		return &nameWatch{}
@@ -64,16 +69,40 @@ func (n *Names) look(resource schema.GroupVersionResource) *nameWatch {
 	defer n.mu.Unlock()
 	w := n.kinds[resource]
 	if w == nil {
+		return &nameWatch{}
+	}
+	n.keep(w)
+	return w
+}
+
+// noteCreation notes that an object of a resource was created.
+func (n *Names) noteCreation(resource schema.GroupVersionResource) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w := n.kinds[resource]
+	if w == nil {
+		if len(n.kinds) >= maxNameKinds {
+			return
+		}
 		w = &nameWatch{}
 		w.ctx, w.stop = context.WithCancel(n.ctx)
 		w.expiry = time.AfterFunc(n.idle, func() { n.forget(resource, w) })
 		n.kinds[resource] = w
 	}
-	w.expiry.Reset(n.idle)
-	if w.looks++; w.looks == minLooks {
+	n.keep(w)
+	if w.created++; w.created == minCreated {
 		go n.watch(resource, w)
 	}
-	return w
+}
+
+// keep defers that a watch is forgotten. One that has ended is forgotten in time, and then tried again. The caller holds the lock.
+func (n *Names) keep(w *nameWatch) {
+	if w.ctx.Err() == nil {
+		w.expiry.Reset(n.idle)
+	}
 }
 
 // forget ends the watch of a resource.
@@ -104,6 +133,7 @@ func (n *Names) watch(resource schema.GroupVersionResource, w *nameWatch) {
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			others(&o)
+			w.connect(false)
 			list, err := objects.List(ctx, o)
 			refused(err)
 			return list, err
@@ -113,7 +143,7 @@ func (n *Names) watch(resource schema.GroupVersionResource, w *nameWatch) {
 			w.connect(false)
 			events, err := objects.Watch(ctx, o)
 			refused(err)
-			w.connect(err == nil)
+			w.connect(err == nil && !ptr.Deref(o.SendInitialEvents, false)) // initial events end in Replace
 			return events, err
 		},
 	}, n.client)
@@ -128,11 +158,11 @@ type nameWatch struct {
 	stop context.CancelFunc
 	// expiry forgets the watch when it is not needed.
 	expiry *time.Timer
-	// looks counts how often names were asked for.
-	looks int
+	// created counts creations.
+	created int
 
 	mu sync.Mutex
-	// connected is set while a watch is open.
+	// connected is set while the names are those of a list, or of a watch that is open.
 	connected bool
 	// taken holds the names; nil until the first list is there.
 	taken map[types.NamespacedName]struct{}
@@ -196,10 +226,14 @@ func (w *nameWatch) Replace(list []any, _ string) error {
 			taken[types.NamespacedName{Namespace: item.Namespace, Name: item.Name}] = struct{}{}
 		}
 	}
+	if len(taken) > maxNames {
+		w.end()
+		return nil
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx.Err() == nil {
-		w.taken = taken
+		w.taken, w.connected = taken, true
 	}
 	return nil
 }

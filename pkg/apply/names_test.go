@@ -86,13 +86,18 @@ func (f *namesFixture) preflight(t *testing.T, names ...string) (refused, reques
 	return refused, requests
 }
 
-// warm looks for ConfigMaps until a watch shows their names.
+// warm has ConfigMaps created until a watch shows their names.
 func (f *namesFixture) warm(t *testing.T) {
 	t.Helper()
-	for range minLooks {
-		f.preflight(t, "a", "b")
-	}
+	f.create()
 	f.await(t, "free", true)
+}
+
+// create notes as many creations as start a watch.
+func (f *namesFixture) create() {
+	for range minCreated {
+		f.names.noteCreation(configMaps)
+	}
 }
 
 // await waits until a name is known to be free, or is not.
@@ -106,13 +111,18 @@ func (f *namesFixture) await(t *testing.T, name string, free bool) {
 	})
 }
 
-// TestNames: once tasks look for a kind again and again, a watch answers in place of a request, and what it shows is read before an object is
-// refused.
+// TestNames: once tasks have created objects of a kind, a watch answers in place of a request, and what it shows is read before an object is
+// refused. Looks alone start no watch.
 func TestNames(t *testing.T) {
 	f := newNamesFixture(t)
-	for range minLooks {
+	for range 2 * minCreated {
 		if refused, requests := f.preflight(t, "a", "b"); refused != nil || cmp.Diff([]string{"list ConfigMap ns/"}, requests) != "" {
 			t.Errorf("before there is a watch, %q are refused after %q", refused, requests)
+		}
+	}
+	for _, change := range f.engine.Apply(t.Context(), own("x", "y", "z"), f.options()) {
+		if change.Action != Created {
+			t.Fatal(change.Err)
 		}
 	}
 	f.await(t, "free", true)
@@ -191,9 +201,7 @@ func TestNamesUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newNamesFixture(t)
 			f.Before(tc.before)
-			for range minLooks {
-				f.preflight(t, "a", "b")
-			}
+			f.create()
 			w := f.names.look(configMaps)
 			<-w.ctx.Done()
 			if _, requests := f.preflight(t, "a", "b"); !slices.Equal(requests, []string{"list ConfigMap ns/"}) {
@@ -203,7 +211,6 @@ func TestNamesUnknown(t *testing.T) {
 	}
 	w := &nameWatch{stop: func() {}, ctx: t.Context()}
 	_ = w.Replace(nil, "1")
-	w.connect(true)
 	for i := range maxNames {
 		_ = w.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}})
 	}
@@ -213,6 +220,20 @@ func TestNamesUnknown(t *testing.T) {
 	_ = w.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "last"}})
 	if w.isFree(types.NamespacedName{Name: "free"}) {
 		t.Error("more names are not")
+	}
+	var many []any
+	for i := range maxNames + 1 {
+		many = append(many, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}})
+	}
+	if _ = w.Replace(many, "2"); w.isFree(types.NamespacedName{Name: "free"}) || w.taken != nil {
+		t.Error("more names are kept of a list")
+	}
+	n := NewNames(t.Context(), nil, logr.Discard())
+	for i := range maxNameKinds + 1 {
+		n.noteCreation(schema.GroupVersionResource{Resource: strconv.Itoa(i)})
+	}
+	if len(n.kinds) != maxNameKinds {
+		t.Errorf("%d kinds are counted", len(n.kinds))
 	}
 }
 
@@ -227,13 +248,17 @@ func TestNamesForgotten(t *testing.T) {
 	if w.isFree(types.NamespacedName{Namespace: "ns", Name: "free"}) {
 		t.Error("a watch that is broken answers")
 	}
-	f.names.idle = time.Nanosecond
+	w.end()
 	f.names.look(configMaps)
-	<-w.ctx.Done()
-	if w.isFree(types.NamespacedName{Namespace: "ns", Name: "free"}) {
+	f.names.mu.Lock()
+	w.expiry.Reset(0) // its time ends: that a task needs it has not deferred this
+	f.names.mu.Unlock()
+	apitest.Eventually(t, "a watch that has ended is forgotten", func() bool { return f.names.look(configMaps) != w })
+	f.warm(t)
+	f.names.idle = time.Nanosecond
+	again := f.names.look(configMaps)
+	<-again.ctx.Done()
+	if again.isFree(types.NamespacedName{Namespace: "ns", Name: "free"}) {
 		t.Error("a watch that has ended answers")
-	}
-	if again := f.names.look(configMaps); again == w || again.looks != 1 {
-		t.Errorf("it is not forgotten: %d looks", again.looks)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -84,6 +85,9 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 		body.SetResourceVersion(NoResourceVersion)
 		body.SetUID("")
 		written, err := resource.Apply(ctx, body.GetName(), body, metav1.ApplyOptions{FieldManager: o.Manager, Force: true})
+		if err == nil {
+			e.noteCreation(body.GroupVersionKind())
+		}
 		return written, Created, err
 	}
 	if live.GetDeletionTimestamp() != nil {
@@ -111,6 +115,13 @@ func (e *Engine) write(ctx context.Context, resource dynamic.ResourceInterface, 
 	}
 	written, err := e.send(ctx, resource, body, live, claim, metav1.ApplyOptions{FieldManager: o.Manager})
 	return written, Configured, err
+}
+
+// noteCreation notes that an object of a kind was created.
+func (e *Engine) noteCreation(gvk schema.GroupVersionKind) {
+	if mapping, err := e.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+		e.names.noteCreation(mapping.Resource)
+	}
 }
 
 // send applies an object over the live one, to which it is bound by uid and resourceVersion: a write that arrives late must not undo a
