@@ -16,8 +16,8 @@ import (
 	"kudo.dev/kudo/pkg/text"
 )
 
-// maxClusters is how many clusters an Instance may be placed on (C51).
-const maxClusters = 100
+// MaxClusters is how many clusters an Instance may be placed on (C51).
+const MaxClusters = 100
 
 // Validate returns what is wrong with the placement of an Instance, or nil. Without the OperatorVersion, which is nil then, it does not
 // compare parameters with their definitions.
@@ -53,8 +53,8 @@ func (v *validation) checkClusters() {
 	switch n := len(v.placement.Clusters); {
 	case v.placement.Decision != nil:
 		v.checkDecision()
-	case n == 0 || n > maxClusters:
-		v.add(".clusters", "there are %d: name 1 to %d clusters, or the decision of a scheduler in spec.placement.decision", n, maxClusters)
+	case n == 0 || n > MaxClusters:
+		v.add(".clusters", "there are %d: name 1 to %d clusters, or the decision of a scheduler in spec.placement.decision", n, MaxClusters)
 	}
 	seen := map[string]bool{}
 	for n, c := range v.placement.Clusters {

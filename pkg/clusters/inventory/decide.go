@@ -13,12 +13,8 @@ import (
 	"kudo.dev/kudo/pkg/text"
 )
 
-const (
-	// maxClusters bounds how many clusters an Instance is placed on.
-	maxClusters = 100
-	// maxShown bounds, in bytes, what messages show of a name that cannot be one.
-	maxShown = 64
-)
+// maxShown bounds, in bytes, what messages show of a name that cannot be one.
+const maxShown = 64
 
 // choice is what the slices of a decision come to: ClusterProfiles, each once, in the order of the slices. fromZero is set if the slices
 // are numbered from 0.
@@ -60,8 +56,9 @@ func decide(decision string, slices []PlacementDecision, fromZero bool) (choice,
 			}
 		}
 	}
-	if n := len(out.profiles); n > maxClusters {
-		return choice{}, hold("%d clusters are more than the %d that an Instance can have: let the scheduler choose fewer", n, maxClusters)
+	if n := len(out.profiles); n > clusters.MaxClusters {
+		return choice{}, hold("%d clusters are more than the %d that an Instance can have: let the scheduler choose fewer", n,
+			clusters.MaxClusters)
 	}
 	return out, nil
 }

@@ -3,6 +3,8 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -27,7 +29,8 @@ var decisionResource = DecisionKind.GroupVersion().WithResource("placementdecisi
 // byDecision is the index of slices by namespace and name of their decision.
 const byDecision = "decision"
 
-// decisions follow the PlacementDecisions of the hub. The watch begins when the first Instance has a decision, so that a hub that does not
+// decisions follow the PlacementDecisions of the hub that have the label of a decision: others belong to none, and whoever may not write
+// slices may write them. The watch begins when the first Instance has a decision, so that a hub that does not
 // serve the kind works, and goes on until the engine ends. While the hub refuses it, it is tried again with increasing pauses.
 type decisions struct {
 	client  dynamic.Interface
@@ -51,11 +54,13 @@ func newDecisions(c dynamic.Interface, changed func(types.NamespacedName)) (*dec
 	resource := c.Resource(decisionResource)
 	list := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = DecisionKeyLabel
 			out, err := resource.List(ctx, o)
 			d.problem.Store(&err)
 			return out, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = DecisionKeyLabel
 			out, err := resource.Watch(ctx, o)
 			d.problem.Store(&err)
 			return out, err
@@ -89,6 +94,9 @@ func trim(obj any) (any, error) {
 	if slice, ok := obj.(*unstructured.Unstructured); ok {
 		slice.SetManagedFields(nil)
 		slice.SetAnnotations(nil)
+		maps.DeleteFunc(slice.Object, func(field string, _ any) bool {
+			return !slices.Contains([]string{"apiVersion", "kind", "metadata", "decisions"}, field)
+		})
 	}
 	return obj, nil
 }

@@ -114,6 +114,9 @@ func TestDecisions(t *testing.T) {
 	server.AddKind(DecisionKind, true)
 	f := newFollower(t, server)
 	server.Put(sliceOf("other", "dev", "", "m3"))
+	unlabeled := sliceOf("unlabeled", "", "", "m9")
+	unlabeled.SetLabels(nil)
+	server.Put(unlabeled)
 	if requests := server.Requests(); len(requests) > 0 {
 		t.Errorf("without an Instance that has a decision, the hub is asked %v", requests)
 	}
@@ -121,6 +124,9 @@ func TestDecisions(t *testing.T) {
 	f.expect(t, web, nil, "there are none")
 	f.expect(t, db, []string{"lab/m3"}, "")
 	f.takeAnnounced()
+	if kept := f.decisions.informer.GetStore().ListKeys(); !slices.Equal(kept, []string{"lab/other"}) {
+		t.Errorf("of objects that belong to a decision and others, these are kept: %v", kept)
+	}
 	for _, step := range []struct {
 		reason    string
 		put       *unstructured.Unstructured
@@ -174,6 +180,7 @@ func TestDecisionsUnread(t *testing.T) {
 func TestTrim(t *testing.T) {
 	full := sliceOf("a", "prod", "0", "m1")
 	want := full.DeepCopy()
+	full.Object["status"] = map[string]any{"note": strings.Repeat("x", 1000)}
 	full.SetAnnotations(map[string]string{"note": strings.Repeat("x", 1000)})
 	full.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "scheduler"}})
 	got, err := trim(full)

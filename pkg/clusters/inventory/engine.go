@@ -140,6 +140,9 @@ func (e *Engine) Place(ctx context.Context, placed clusters.Placed) error {
 		}
 	}
 	e.leave(placed.Instance, wanted)
+	if placement := placed.Instance.Spec.Placement; placement == nil || placement.Decision == nil {
+		e.decisions.follow(key, types.NamespacedName{})
+	}
 	e.placed[key] = p
 	return nil
 }

@@ -297,6 +297,37 @@ func TestForbiddenSource(t *testing.T) {
 	w.members["m1"].awaitCopy(t, i)
 }
 
+// TestLostDuringAttempt checks C47: a cluster that becomes unreachable while an attempt to reach it runs is announced, once.
+func TestLostDuringAttempt(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	w := newWorld(t, clock, "m1")
+	m, key := newMember(w.engine, types.NamespacedName{Namespace: "fleet", Name: "m1"}), types.NamespacedName{Namespace: "ns", Name: "book"}
+	m.copies[key] = &placedCopy{uid: "u", cluster: "m1"}
+	announced := func() bool { _, found := w.engine.events.take(); return found }
+	for _, step := range []struct {
+		after time.Duration
+		err   error
+		want  bool
+	}{{0, errors.New("refused"), false}, {12 * time.Second, errors.New("refused"), false}, {10 * time.Second, errors.New("refused"), true},
+		{time.Second, errors.New("refused"), false}, {time.Second, errors.New("another reason"), true}} {
+		clock.Step(step.after)
+		if m.lose(step.err); announced() != step.want {
+			t.Errorf("%s after that, with %v, announced is %t", step.after, step.err, !step.want)
+		}
+	}
+}
+
+// TestForgottenDecision checks C45: an Instance that has a list in place of its decision is not announced by the decision any more.
+func TestForgottenDecision(t *testing.T) {
+	w := newWorld(t, clock.RealClock{}, "m1")
+	i := w.instance("book")
+	w.engine.decisions.follow(client.ObjectKeyFromObject(i), types.NamespacedName{Namespace: "ns", Name: "prod"})
+	w.place(t, w.engine, i, "m1")
+	if len(w.engine.decisions.users)+len(w.engine.decisions.uses) > 0 {
+		t.Errorf("users %v, uses %v", w.engine.decisions.users, w.engine.decisions.uses)
+	}
+}
+
 // TestAttempts checks that many changes make few attempts to reach a cluster that refuses them: whoever may edit Instances has no way to have
 // the hub flood an address.
 func TestAttempts(t *testing.T) {

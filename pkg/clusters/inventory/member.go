@@ -37,11 +37,12 @@ type member struct {
 	copies map[types.NamespacedName]*placedCopy
 	seen   map[types.NamespacedName]*seenCopy
 	// conn is nil while the cluster does not answer. since is when that, or the connection, began; problem says why, refused whether what
-	// stands on the hub is the reason, and brief whether the connection before has not lasted.
-	conn           *connection
-	since          time.Time
-	problem        string
-	refused, brief bool
+	// stands on the hub is the reason, and brief whether the connection before has not lasted. announced is what unreachable returned when the
+	// Instances were announced last.
+	conn               *connection
+	since              time.Time
+	problem, announced string
+	refused, brief     bool
 }
 
 // placedCopy is what a member shall have of an Instance.

@@ -76,7 +76,6 @@ func (m *member) restart() {
 func (m *member) lose(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.unreachable()
 	m.brief = false
 	if now := m.engine.Clock.Now(); m.conn != nil {
 		m.brief = now.Sub(m.since) < brief
@@ -84,7 +83,14 @@ func (m *member) lose(err error) {
 	}
 	m.refused = errors.As(err, new(*AccessError))
 	m.problem = reason(err)
-	if m.unreachable() != before {
+	m.announce()
+}
+
+// announce announces all Instances of the member if the cluster is unreachable for another reason than was announced last, or not any more.
+// The caller holds the lock.
+func (m *member) announce() {
+	if now := m.unreachable(); now != m.announced {
+		m.announced = now
 		m.notify()
 	}
 }
@@ -103,6 +109,9 @@ func (m *member) pause(ctx context.Context) {
 		return
 	case <-m.engine.Clock.After(retryAfter):
 	}
+	m.mu.Lock()
+	m.announce()
+	m.mu.Unlock()
 	lostFor, wait = lostFor+retryAfter, wait-retryAfter
 	if wait == 0 {
 		return
@@ -112,7 +121,7 @@ func (m *member) pause(ctx context.Context) {
 			return
 		}
 		m.mu.Lock()
-		m.notify()
+		m.announce()
 		m.mu.Unlock()
 		wait -= rest
 	}
@@ -161,7 +170,7 @@ func cause(conn *connection, err error) error {
 func (m *member) gain(conn *connection) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.conn, m.since, m.problem, m.refused = conn, m.engine.Clock.Now(), "", false
+	m.conn, m.since, m.problem, m.announced, m.refused = conn, m.engine.Clock.Now(), "", "", false
 	for key, c := range m.copies {
 		c.written = written{}
 		m.queue.Forget(key)
