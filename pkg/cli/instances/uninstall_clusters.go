@@ -203,10 +203,10 @@ func (c *copyRemoval) read(ctx context.Context) (*v1beta1.Instance, error) {
 	return found, nil
 }
 
-// hasWork reports whether the hub still has the Work. The Works of the cluster, which may be many, are listed until it is found.
+// hasWork reports whether the hub still has the Work. The Works of the cluster, which may be many, are listed once.
 func (c *copyRemoval) hasWork(ctx context.Context) (bool, error) {
 	if c.work == "" {
-		name, err := remote.FindWork(ctx, c.hub, client.ObjectKeyFromObject(c.instance), c.cluster)
+		name, err := remote.FindWork(ctx, c.hub, c.instance, c.cluster)
 		c.work = name
 		return name != "", err
 	}

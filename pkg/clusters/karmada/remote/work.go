@@ -20,20 +20,28 @@ var WorkKind = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alp
 // WorkNamespace returns the namespace of the hub that has the Works of a cluster.
 func WorkNamespace(cluster string) string { return "karmada-es-" + cluster }
 
+// pageSize is how many Works a request lists: they hold the objects themselves.
+const pageSize = 50
+
 // FindWork returns the name of the Work that carries an Instance to a cluster, or "" if the hub has none. It returns the error of the list,
 // such as a right that the user lacks.
-func FindWork(ctx context.Context, hub client.Reader, instance types.NamespacedName, cluster string) (string, error) {
-	works := &unstructured.UnstructuredList{}
-	works.SetGroupVersionKind(WorkKind.GroupVersion().WithKind(WorkKind.Kind + "List"))
-	if err := hub.List(ctx, works, client.InNamespace(WorkNamespace(cluster))); err != nil {
-		return "", fmt.Errorf("list the Works of cluster %s: %w", cluster, err)
-	}
-	for n := range works.Items {
-		if carries(&works.Items[n], instance) {
-			return works.Items[n].GetName(), nil
+func FindWork(ctx context.Context, hub client.Reader, instance *v1beta1.Instance, cluster string) (string, error) {
+	for next := ""; ; {
+		works := &unstructured.UnstructuredList{}
+		works.SetGroupVersionKind(WorkKind.GroupVersion().WithKind(WorkKind.Kind + "List"))
+		err := hub.List(ctx, works, client.InNamespace(WorkNamespace(cluster)), client.Limit(pageSize), client.Continue(next))
+		if err != nil {
+			return "", fmt.Errorf("list the Works of cluster %s: %w", cluster, err)
+		}
+		for n := range works.Items {
+			if carries(&works.Items[n], instance) {
+				return works.Items[n].GetName(), nil
+			}
+		}
+		if next = works.GetContinue(); next == "" {
+			return "", nil
 		}
 	}
-	return "", nil
 }
 
 // HasWork reports whether the hub has a Work of a name for a cluster. Karmada deletes the Work of a deleted Instance when the cluster has
@@ -51,8 +59,8 @@ func HasWork(ctx context.Context, hub client.Reader, cluster, name string) (bool
 	return true, nil
 }
 
-// carries reports whether a Work has an Instance of a name.
-func carries(work *unstructured.Unstructured, instance types.NamespacedName) bool {
+// carries reports whether a Work has an Instance, and not another one that has its name since.
+func carries(work *unstructured.Unstructured, instance *v1beta1.Instance) bool {
 	manifests, _, err := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
 	if err != nil {
 		return false
@@ -65,7 +73,8 @@ func carries(work *unstructured.Unstructured, instance types.NamespacedName) boo
 		object := unstructured.Unstructured{Object: content}
 		if object.GroupVersionKind().Group == v1beta1.GroupVersion.Group && object.GetKind() == "Instance" &&
 			object.GetNamespace() == instance.Namespace && object.GetName() == instance.Name {
-			return true
+			uid := object.GetAnnotations()[v1beta1.KarmadaUIDAnnotation]
+			return uid == "" || uid == string(instance.UID)
 		}
 	}
 	return false
