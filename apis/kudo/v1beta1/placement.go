@@ -350,11 +350,15 @@ func (i *Instance) IsTemplate() bool {
 // decision does not is left out.
 func (i *Instance) WaveGroups() [][]string {
 	var groups [][]string
-	named := map[string]bool{}
+	placed := i.PlacedClusters()
+	isPlaced, named := map[string]bool{}, map[string]bool{}
+	for _, c := range placed {
+		isPlaced[c.Name] = true
+	}
 	if p := i.Spec.Placement; p != nil && p.Waves != nil {
 		for _, group := range p.Waves.Groups {
 			if p.Decision != nil {
-				group = slices.DeleteFunc(slices.Clone(group), func(name string) bool { return named[name] || !i.IsPlacedOn(name) })
+				group = slices.DeleteFunc(slices.Clone(group), func(name string) bool { return named[name] || !isPlaced[name] })
 			}
 			if len(group) > 0 {
 				groups = append(groups, group)
@@ -365,7 +369,7 @@ func (i *Instance) WaveGroups() [][]string {
 		}
 	}
 	var rest []string
-	for _, c := range i.PlacedClusters() {
+	for _, c := range placed {
 		if !named[c.Name] {
 			rest = append(rest, c.Name)
 		}
