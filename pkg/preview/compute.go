@@ -22,7 +22,6 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	versioncontent "kudo.dev/kudo/operators/content"
 	"kudo.dev/kudo/operators/params"
-	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/dryrun"
 	"kudo.dev/kudo/pkg/keyring"
@@ -372,16 +371,6 @@ type asCaller struct{ engine *apply.Engine }
 
 // Engine implements runner.Accounts.
 func (a asCaller) Engine(apply.Account) (*apply.Engine, error) { return a.engine, nil }
-
-// instanceExists reports whether an Instance of the uid exists.
-func (c *computation) instanceExists(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
-	other := &v1beta1.Instance{}
-	err := c.Client.Get(ctx, key, other)
-	if apierror.IsObjectNotFound(err) {
-		return false, nil
-	}
-	return other.UID == uid, err
-}
 
 // noExecutor reads no files of pods: none is made.
 type noExecutor struct{}

@@ -76,7 +76,7 @@ func (c *computation) newRun(start *trigger.Request, values map[string]string) *
 		Parameters: values, Sensitive: c.sensitive, Upgrade: start.Upgrade, From: i.CompletedVersion(),
 		Suspend: i.Spec.Suspend && plans.AppliesSpec(start.Plan),
 		Account: account, Privileged: privileged,
-		Keys: c.keys, InstanceExists: c.instanceExists,
+		Keys: c.keys, Instances: c.Client,
 	}
 }
 

@@ -37,7 +37,7 @@ func (r *Runner) prepareObjects(ctx context.Context, w *PreparedTask, objs []*un
 		return w.failed(err)
 	}
 	if w.run.Installation == nil {
-		if err := r.checkInstances(ctx, w.run, w.inventory, objs); err != nil {
+		if err := w.run.checkInstances(ctx, w.inventory, objs); err != nil {
 			return w.failed(err)
 		}
 	}

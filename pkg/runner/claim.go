@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/pkg/apierror"
 	"kudo.dev/kudo/pkg/apply"
 )
 
@@ -142,11 +143,20 @@ func (run *Run) claimByController(ctx context.Context, live *unstructured.Unstru
 	if !v1beta1.OwnedBy(*controller, "Instance") {
 		return apply.Foreign, name, true
 	}
-	exists, err := run.InstanceExists(ctx, types.NamespacedName{Namespace: live.GetNamespace(), Name: controller.Name}, controller.UID)
-	if err == nil && !exists {
+	if owner, err := run.owner(ctx, live.GetNamespace(), *controller); err == nil && owner == nil {
 		return apply.OwnerGone, name, true
 	}
 	return apply.Foreign, name, true
+}
+
+// owner returns the Instance that an object of a namespace names as its owner; nil if there is none of that name and uid.
+func (run *Run) owner(ctx context.Context, namespace string, reference metav1.OwnerReference) (*v1beta1.Instance, error) {
+	i := &v1beta1.Instance{}
+	err := run.Instances.Get(ctx, types.NamespacedName{Namespace: namespace, Name: reference.Name}, i)
+	if apierror.IsObjectNotFound(err) || err == nil && i.UID != reference.UID {
+		return nil, nil
+	}
+	return i, err
 }
 
 // owners names those who manage a foreign object, for people.

@@ -49,7 +49,7 @@ func (r *Runner) prepareOperator(ctx context.Context, run *Run, inventory Invent
 	if child.Spec.Suspend = run.Suspend; !run.Privileged && run.Installation == nil {
 		child.Spec.ServiceAccountName = run.Account.Name
 	}
-	if circle, err := r.versionCycle(ctx, run, child.OperatorVersionKey().String()); err != nil {
+	if circle, err := run.versionCycle(ctx, child.OperatorVersionKey().String()); err != nil {
 		return w.failed(err)
 	} else if circle != "" {
 		return w.decide(plans.Fatal, fmt.Sprintf("task %q: the packages depend on one another in a circle: %s. Remove one of the "+
@@ -178,7 +178,7 @@ const (
 
 // versionCycle names the OperatorVersions between an Instance and the ancestor that runs the version already; empty if there is
 // none. Without it, each child would make another one.
-func (r *Runner) versionCycle(ctx context.Context, run *Run, version string) (string, error) {
+func (run *Run) versionCycle(ctx context.Context, version string) (string, error) {
 	path, owners := []string{run.Source}, run.Subject.Owners
 	for {
 		if path[len(path)-1] == version {
@@ -197,24 +197,17 @@ func (r *Runner) versionCycle(ctx context.Context, run *Run, version string) (st
 			return "", &apply.FatalError{Err: fmt.Errorf("an Instance of version %s would have more than %d ancestors, each created by a plan of "+
 				"the one before: %s. Make the chain shorter", version, maxDepth, strings.Join(path, " -> "))}
 		}
-		id := apply.ID{GroupVersionKind: v1beta1.GroupVersion.WithKind("Instance")}
-		id.Namespace, id.Name = run.Subject.Namespace, owners[at].Name
-		maker, err := r.engine.Lookup(ctx, id)
-		if err != nil || maker == nil || maker.GetUID() != owners[at].UID { // else anybody could name an ancestor
+		maker, err := run.owner(ctx, run.Subject.Namespace, owners[at])
+		if err != nil || maker == nil { // a name without its uid counts for nothing: anybody could write it
 			return "", err
 		}
-		name, _, _ := unstructured.NestedString(maker.Object, "spec", "operatorVersion", "name")
-		namespace, _, _ := unstructured.NestedString(maker.Object, "spec", "operatorVersion", "namespace")
-		if namespace == "" {
-			namespace = maker.GetNamespace()
-		}
-		path, owners = append(path, namespace+"/"+name), maker.GetOwnerReferences()
+		path, owners = append(path, maker.OperatorVersionKey().String()), maker.OwnerReferences
 	}
 }
 
 // checkInstances refuses Instances among the objects of a task that would never end, as checkInstance does, and more children than an
 // Instance may have.
-func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Inventory, objs []*unstructured.Unstructured) error {
+func (run *Run) checkInstances(ctx context.Context, inventory Inventory, objs []*unstructured.Unstructured) error {
 	children := map[types.NamespacedName]bool{}
 	for id := range inventory {
 		if isInstance(id.GroupVersionKind) {
@@ -225,7 +218,7 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 		if !isInstance(obj.GroupVersionKind()) {
 			continue
 		}
-		if err := r.checkInstance(ctx, run, obj); err != nil {
+		if err := run.checkInstance(ctx, obj); err != nil {
 			return err
 		}
 		children[types.NamespacedName{Namespace: run.Subject.Namespace, Name: obj.GetName()}] = true
@@ -240,7 +233,7 @@ func (r *Runner) checkInstances(ctx context.Context, run *Run, inventory Invento
 // checkInstance refuses an Instance that is its own ancestor by its version, and a chain of Instances that is too long. An Instance may
 // have no owner but the Instance whose plan makes it, so that the chain can be followed, and is deleted with its first Instance. An
 // Instance that names no account gets the account of the run, since without one it would have the rights of kudo in a privileged namespace.
-func (r *Runner) checkInstance(ctx context.Context, run *Run, obj *unstructured.Unstructured) error {
+func (run *Run) checkInstance(ctx context.Context, obj *unstructured.Unstructured) error {
 	if slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return !isController(o) }) {
 		return &apply.FatalError{Err: fmt.Errorf("%s names owners, but an Instance that a plan creates is owned by the Instance of the plan "+
 			"only. Remove metadata.ownerReferences from the template", apply.IDOf(obj))}
@@ -255,7 +248,7 @@ func (r *Runner) checkInstance(ctx context.Context, run *Run, obj *unstructured.
 		}
 	}
 	child.Namespace = run.Subject.Namespace
-	circle, err := r.versionCycle(ctx, run, child.OperatorVersionKey().String())
+	circle, err := run.versionCycle(ctx, child.OperatorVersionKey().String())
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/enhance"
@@ -62,8 +63,8 @@ type Run struct {
 	Keys *keyring.Ring
 	// Suspend sets the replicas of all objects to none.
 	Suspend bool
-	// InstanceExists reports whether an Instance of the uid exists.
-	InstanceExists func(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error)
+	// Instances reads the Instances that others name as their owners.
+	Instances client.Reader
 	// Installation is set for an install plan: its objects are shared, and this Installation holds them.
 	Installation *v1beta1.Installation
 	// Policy says what the install plan may change.

@@ -9,8 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators/params"
@@ -37,13 +42,20 @@ func TestManager(t *testing.T) {
 	}
 }
 
+// run returns a run beside Instance o. Instance unknown cannot be read.
 func run(annotations map[string]string) *Run {
-	return &Run{Subject: Subject{Kind: "Instance", Namespace: "ns", Name: "i", UID: "me", Annotations: annotations}, InstanceExists: func(_ context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
-		if key.Name == "unknown" {
-			return false, errors.New("not known")
-		}
-		return uid == "alive", nil
-	}}
+	scheme := runtime.NewScheme()
+	utilruntime.Must(v1beta1.AddToScheme(scheme))
+	alive := &v1beta1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "o", UID: "alive"}}
+	instances := fake.NewClientBuilder().WithScheme(scheme).WithObjects(alive).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+			if key.Name == "unknown" {
+				return errors.New("not known")
+			}
+			return c.Get(ctx, key, obj, options...)
+		},
+	}).Build()
+	return &Run{Subject: Subject{Kind: "Instance", Namespace: "ns", Name: "i", UID: "me", Annotations: annotations}, Instances: instances}
 }
 
 // TestClaims is the truth table of engine rule 20.
@@ -78,6 +90,7 @@ func TestClaims(t *testing.T) {
 		"Owned":         {"it is owned by us", "ns", nil, nil, owner("Instance", "i", "me", true), "", nil, apply.Ours, ""},
 		"Child":         {"a child Instance, whose owner is no controller", "ns", nil, nil, owner("Instance", "i", "me", false), "", nil, apply.Ours, ""},
 		"OtherInstance": {"its Instance exists", "ns", kudo("o"), nil, owner("Instance", "o", "alive", true), "", nil, apply.Foreign, "Instance ns/o"},
+		"Namesake":      {"its Instance was deleted, and there is another of the name", "ns", kudo("o"), nil, owner("Instance", "o", "dead", true), "", nil, apply.OwnerGone, "Instance ns/o"},
 		"Leaving":       {"its Instance was deleted", "ns", kudo("i"), nil, owner("Instance", "i", "dead", true), "", nil, apply.OwnerGone, "Instance ns/i"},
 		"Unsure":        {"whether it exists is not known: not ours", "ns", kudo("i"), nil, owner("Instance", "unknown", "dead", true), "", nil, apply.Foreign, "Instance ns/unknown"},
 		"Controller":    {"another kind controls it, whatever its labels", "ns", kudo("i"), nil, owner("ReplicaSet", "r", "dead", true), "", nil, apply.Foreign, "ReplicaSet ns/r"},

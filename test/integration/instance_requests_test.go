@@ -36,24 +36,27 @@ spec:
     spec: {containers: [{name: main, image: nginx}]}
 `
 
+// countRequests returns the requests that the API server has served.
+func countRequests() env.Requests {
+	GinkgoHelper()
+	sent, err := cluster.Requests(context.Background())
+	env.Must(GinkgoTB(), err)
+	return sent
+}
+
 var _ = It("An Instance of four objects costs the manager ten requests", Serial, Label("requests-of-an-instance"), func() {
 	t := GinkgoTB()
 	ns, ctx := cluster.NewNamespace(t), context.Background()
 	ov := gen.Version(ns, "four", gen.Template("four.yaml", fourObjects), gen.Apply("all", "four.yaml"), gen.Serial("deploy", "all"))
-	count := func() env.Requests {
-		sent, err := cluster.Requests(ctx)
-		env.Must(t, err)
-		return sent
-	}
 	// cost returns the requests that the manager makes for an Instance: no other client asks for these kinds in this way.
 	n := 0
 	cost := func() (total int, sent env.Requests) {
 		n++
-		before, name := count(), fmt.Sprintf("i%d", n)
+		before, name := countRequests(), fmt.Sprintf("i%d", n)
 		env.Must(t, cluster.Create(ctx, gen.Instance(name, ov, nil)))
 		await(t, ns, name, env.PlanEnded(v1beta1.DeployPlan, 1))
 		env.Eventually(t, "the events of the run", func() string {
-			if sent = count().Since(before); sent["POST events"]+sent["PATCH events"] < 3 {
+			if sent = countRequests().Since(before); sent["POST events"]+sent["PATCH events"] < 3 {
 				return fmt.Sprint(sent)
 			}
 			return ""
@@ -76,5 +79,23 @@ var _ = It("An Instance of four objects costs the manager ten requests", Serial,
 	}
 	if least > most {
 		t.Errorf("%d requests for an Instance, and not %d: %v", least, most, best)
+	}
+})
+
+var _ = It("No request reads the ancestors of an Instance", Serial, Label("requests-of-an-instance"), func() {
+	t := GinkgoTB()
+	ns, ctx := cluster.NewNamespace(t), context.Background()
+	env.Must(t, cluster.Create(ctx, gen.Version(ns, "g0-0.1.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))))
+	var first *v1beta1.OperatorVersion
+	for n := range 4 {
+		first = gen.Version(ns, fmt.Sprintf("g%d-0.1.0", n+1), gen.Serial("deploy", "child"), gen.Task("child", v1beta1.KudoOperatorTask,
+			v1beta1.TaskSpec{Package: fmt.Sprintf("g%d", n), OperatorVersion: "0.1.0"}))
+		env.Must(t, cluster.Create(ctx, first))
+	}
+	before := countRequests()
+	env.Must(t, cluster.Create(ctx, gen.Instance("i", first, nil)))
+	await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 1))
+	if sent := countRequests().Since(before); sent["GET instances"] > 4 { // the test reads, too
+		t.Errorf("%d requests read Instances: %v", sent["GET instances"], sent)
 	}
 })

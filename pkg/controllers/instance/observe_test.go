@@ -10,7 +10,6 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/history"
 	"kudo.dev/kudo/pkg/runner"
-	"kudo.dev/kudo/test/apitest"
 	"kudo.dev/kudo/test/gen"
 )
 
@@ -239,26 +238,6 @@ func TestObserveFails(t *testing.T) {
 		if diff := cmp.Diff(before, f.instance()); diff != "" {
 			t.Errorf("%s: the Instance was changed: %s", tc.kind, diff)
 		}
-	}
-}
-
-// TestOwners: whether an Instance of a uid exists.
-func TestOwners(t *testing.T) {
-	f := newFixture(t)
-	unknown := f.key()
-	unknown.Name = "none"
-	if got, err := f.r.owners(t.Context(), f.key(), instanceUID); !got || err != nil {
-		t.Errorf("the Instance exists: %t (%v)", got, err)
-	}
-	if got, err := f.r.owners(t.Context(), f.key(), "other"); got || err != nil {
-		t.Errorf("one of another uid exists: %t (%v)", got, err)
-	}
-	if got, err := f.r.owners(t.Context(), unknown, ""); got || err != nil {
-		t.Errorf("one that is not there exists: %t (%v)", got, err)
-	}
-	f.Before(func(apitest.Request) (any, error) { return nil, errSlow })
-	if _, err := f.r.owners(t.Context(), f.key(), instanceUID); err == nil {
-		t.Error("an Instance that cannot be read is no error")
 	}
 }
 

@@ -179,18 +179,8 @@ func (s *scope) buildRun(record history.Run, version *runner.ParsedVersion) *run
 		Source: cmp.Or(record.OperatorVersion, s.Next.OperatorVersionKey().String()), Version: version,
 		Plan: record.Plan, UID: record.UID, Parameters: record.Parameters, Sensitive: record.Sensitive, Cause: record.Cause,
 		Upgrade: record.Upgrade, From: record.From, Suspend: record.Suspend, Account: account, Privileged: privileged,
-		InstanceExists: s.owners, Keys: s.ring,
+		Instances: s.Client, Keys: s.ring,
 	}
-}
-
-// owners reports whether an Instance of the uid exists.
-func (r *Reconciler) owners(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
-	other := &v1beta1.Instance{}
-	err := r.Client.Get(ctx, key, other)
-	if apierror.IsObjectNotFound(err) {
-		return false, nil
-	}
-	return other.UID == uid, err
 }
 
 // setPlanStatus puts the state of the running plan into the status.
