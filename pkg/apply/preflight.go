@@ -26,7 +26,7 @@ type objectScope struct {
 
 // Preflight looks for objects that must not be written, before anything is: foreign ones, and ones of unknown kinds. It
 // returns what it found, or nil if the apply may continue. One object alone needs no look: its create-only apply is the guard;
-// and what the inventory names has been looked at before.
+// and what the inventory has with a uid was ours.
 func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructured, o Options) ChangeSet {
 	definitions := Definitions(objs)
 	missing := map[objectScope][]int{}
@@ -47,7 +47,7 @@ func (e *Engine) Preflight(ctx context.Context, objs []*unstructured.Unstructure
 		live, _ := e.mirror.Get(IDOf(obj))
 		if live != nil {
 			refuse(e.check(ctx, obj, live, o))
-		} else if _, known := o.Known[IDOf(obj)]; !known {
+		} else if o.Known[IDOf(obj)].UID == "" {
 			at := objectScope{obj.GroupVersionKind(), obj.GetNamespace()}
 			missing[at] = append(missing[at], i)
 		}

@@ -138,8 +138,8 @@ type recorder struct {
 }
 
 // RecordIntent implements runner.ProgressRecorder: nothing is committed.
-func (r recorder) RecordIntent(_ context.Context, _ v1beta1.PlanStatus, ids []apply.ID, _ bool) error {
-	for _, id := range ids {
+func (r recorder) RecordIntent(_ context.Context, _ v1beta1.PlanStatus, intent runner.Intent) error {
+	for _, id := range intent.Objects {
 		if _, known := r.inventory[id]; !known {
 			r.inventory[id] = apply.Record{}
 		}

@@ -129,8 +129,8 @@ type recorder struct {
 }
 
 // RecordIntent implements ProgressRecorder.
-func (r *recorder) RecordIntent(_ context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error {
-	r.intents = append(r.intents, fmt.Sprintf("%s, %d objects, %v", st.Status, len(ids), done))
+func (r *recorder) RecordIntent(_ context.Context, st v1beta1.PlanStatus, intent Intent) error {
+	r.intents = append(r.intents, fmt.Sprintf("%s, %d objects, %v", st.Status, len(intent.Objects), intent.Done))
 	if r.fail == len(r.intents) {
 		return errors.New("conflict")
 	}

@@ -75,8 +75,8 @@ type bench struct {
 	intents []string
 }
 
-func (b *bench) RecordIntent(_ context.Context, st v1beta1.PlanStatus, ids []apply.ID, _ bool) error {
-	if len(ids) > 0 {
+func (b *bench) RecordIntent(_ context.Context, st v1beta1.PlanStatus, intent Intent) error {
+	if len(intent.Objects) > 0 {
 		b.intents = append(b.intents, st.Phases[0].Steps[0].Message)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/operators"
+	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/metrics"
 	"kudo.dev/kudo/plans"
@@ -16,11 +17,20 @@ import (
 
 // ProgressRecorder connects an execution to the object whose plan runs.
 type ProgressRecorder interface {
-	// RecordIntent commits the run and the objects that it is about to write. Nothing is written before it returns. done is set
-	// if something was done since the last call that must not be done twice, or that what comes next would undo.
-	RecordIntent(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error
+	// RecordIntent commits the run and the objects that it is about to write. Nothing is written before it returns.
+	RecordIntent(ctx context.Context, st v1beta1.PlanStatus, intent Intent) error
 	// RecordEffects takes what a task did.
 	RecordEffects(effects Effects)
+}
+
+// Intent is what an execution is about to do.
+type Intent struct {
+	// Objects are about to be written.
+	Objects []apply.ID
+	// Next returns objects that the steps behind these may write at once, as far as their names are known. It renders templates.
+	Next func() []apply.ID
+	// Done is set if something was done since the last intent that must not be done twice, or that what comes next would undo.
+	Done bool
 }
 
 // ExecutionResult is the result of an execution.
@@ -52,6 +62,10 @@ type execution struct {
 	clock     clock.PassiveClock
 	hooks     ProgressRecorder
 	result    ExecutionResult
+	// tried are the places whose tasks were done.
+	tried map[plans.Place]bool
+	// next is the budget of the renderings for Intent.Next.
+	next *render.Budget
 	// lasting is set if a task was done since the last commit that must not be done twice. completed is set if any task was done since the
 	// last commit with done set.
 	lasting, completed bool
@@ -69,10 +83,9 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 	defer func() { run.budget = nil }()
 	r.warnOfQuotas(ctx, run, inventory, *st, hooks)
 	e := &execution{runner: r, run: run, inventory: inventory, plan: plan, st: st, clock: clock, hooks: hooks,
-		result: ExecutionResult{OnlyEndlessLeft: true}}
-	tried := map[plans.Place]bool{}
+		result: ExecutionResult{OnlyEndlessLeft: true}, tried: map[plans.Place]bool{}, next: render.NewBudget(nextWork)}
 	for !st.Status.IsTerminal() {
-		batch := r.batch(ctx, run, inventory, *st, tried)
+		batch := r.batch(ctx, run, inventory, *st, e.tried)
 		if len(batch) == 0 {
 			break
 		}
@@ -89,7 +102,7 @@ func (e *execution) recordIntent(ctx context.Context, batch []*PreparedTask) err
 	// A Job that was deleted before it was recorded as done would run again.
 	done := e.lasting || e.completed && slices.ContainsFunc(batch, func(w *PreparedTask) bool { return w.outcome == nil && w.deletes })
 	sayNeeds(e.plan, e.st, batch, e.clock.Now())
-	if err := e.hooks.RecordIntent(ctx, *e.st, objectsToWrite(batch), done); err != nil {
+	if err := e.hooks.RecordIntent(ctx, *e.st, Intent{Objects: objectsToWrite(batch), Next: e.nextObjects, Done: done}); err != nil {
 		return err
 	}
 	e.lasting, e.completed = false, e.completed && !done
@@ -120,7 +133,7 @@ func (e *execution) doTask(ctx context.Context, work *PreparedTask) Effects {
 	e.run.maskResult(&outcome, effects.Events)
 	kind := e.run.Version.Kinds[work.Name]
 	e.runner.countError(kind, outcome)
-	e.lasting = e.lasting || lasting(kind, outcome)
+	e.lasting = e.lasting || lasting(kind, outcome) || effects.hasNewClusterScoped(e.inventory)
 	e.completed = e.completed || outcome.State == plans.Done
 	e.result.OnlyEndlessLeft = e.result.OnlyEndlessLeft && (outcome.State == plans.Done || work.NeverCompletes())
 	e.result.Transient = e.result.Transient || outcome.State == plans.Transient || effects.Recheck

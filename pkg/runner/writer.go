@@ -97,7 +97,7 @@ func (o *instanceWriter) enhance(ctx context.Context, v render.Variables, objs [
 // lookup reads from the mirror only what the Instance itself has made: the mirror holds what the manager may read, and the
 // account may not be allowed to.
 func (o *instanceWriter) lookup(ctx context.Context, id apply.ID) (*unstructured.Unstructured, error) {
-	if _, made := o.options.Known[id]; made && id.Namespace == o.run.Subject.Namespace {
+	if o.options.Known[id].UID != "" && id.Namespace == o.run.Subject.Namespace {
 		return o.engine.Lookup(ctx, id)
 	}
 	return o.engine.Live(ctx, id)

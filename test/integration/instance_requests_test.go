@@ -99,3 +99,27 @@ var _ = It("No request reads the ancestors of an Instance", Serial, Label("reque
 		t.Errorf("%d requests read Instances: %v", sent["GET instances"], sent)
 	}
 })
+
+var _ = It("Steps whose objects are ready at once cost a request for each object, and no commit between", Serial, Label("requests-of-an-instance"), func() {
+	t := GinkgoTB()
+	ns, ctx := cluster.NewNamespace(t), context.Background()
+	const steps = 40
+	tasks, templates := []string(nil), []gen.VersionMod{gen.Param("VALUE", "a", "")}
+	for n := range steps {
+		name := fmt.Sprintf("t%d", n)
+		tasks, templates = append(tasks, name), append(templates, gen.ConfigMaps(name, 1))
+	}
+	ov := gen.Version(ns, "steps", append(templates, gen.Serial("deploy", tasks...))...)
+	deploy(t, ov, "warm", nil)
+	before := countRequests()
+	env.Must(t, cluster.Create(ctx, gen.Instance("i", ov, nil)))
+	i := await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 1))
+	sent := countRequests().Since(before)
+	if sent["APPLY configmaps"] != steps || sent["PATCH instances"] > 4 { // slow machines, on which a step waits for what the mirror shows, have one more
+		t.Errorf("the requests are %v", sent)
+	}
+	status(t, i, v1beta1.DeployPlan, v1beta1.Complete)
+	if len(i.Status.Resources) != steps {
+		t.Errorf("the inventory has %d objects", len(i.Status.Resources))
+	}
+})

@@ -38,6 +38,9 @@ func TestForeignObject(t *testing.T) {
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "theirs:1"}}}},
 	}}))
+	env.Eventually(t, "the annotation of the Deployment controller", env.Condition(func() bool {
+		return env.Read(t, suite, &appsv1.Deployment{}, ns, "i").Annotations["deployment.kubernetes.io/revision"] != ""
+	}))
 	install := []string{"install", b.write(t, b.files, ns), "--instance", "i", "-n", ns, "-p", b.parameters[0]}
 	o := act(t, ns, install)
 	if f := o.preview.Runs[0].Failure; f == nil || f.Step != "main/second" {

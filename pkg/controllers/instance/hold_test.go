@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -207,12 +206,12 @@ func TestHoldProgress(t *testing.T) {
 	})
 	t.Run("the step before is done", func(t *testing.T) {
 		f := newHoldFixture(t, gen.Serial("deploy", "app", "four"))
-		f.reconcileNamed(t, "web")
-		if got := f.instance().Status.PlanStatus["deploy"].Phases[0].Steps[0].Status; got != v1beta1.Complete {
-			t.Errorf("the first step is %s", got)
+		got := f.reconcileNamed(t, "web")
+		if first := f.instance().Status.PlanStatus["deploy"].Phases[0].Steps[0].Status; first != v1beta1.Complete {
+			t.Errorf("the first step is %s", first)
 		}
-		if f.Get(&corev1.ConfigMap{ObjectMeta: gen.Meta("ns", "web")}) == nil || inventoried(f) {
-			t.Error("the second step has not begun, or its objects are in the status")
+		if count(got, status) != 2 || !inventoried(f) {
+			t.Errorf("the requests are %q, the inventory has %+v", got, f.instance().Status.Resources)
 		}
 	})
 }

@@ -103,10 +103,10 @@ func TestRecordIntent(t *testing.T) {
 			})
 			a := f.action(t)
 			a.run = &runner.Run{UID: "run", Plan: "deploy", Version: a.content}
-			recorder := &progressRecorder{a.execution, "deploy", a.readInventory()}
+			recorder := &progressRecorder{execution: a.execution, plan: "deploy", inventory: a.readInventory()}
 			f.Requests()
 			st := v1beta1.PlanStatus{Name: "deploy", UID: "run", Status: v1beta1.InProgress}
-			if err := recorder.RecordIntent(t.Context(), st, tc.ids, tc.done); err != nil {
+			if err := recorder.RecordIntent(t.Context(), st, runner.Intent{Objects: tc.ids, Next: func() []apply.ID { return nil }, Done: tc.done}); err != nil {
 				t.Fatal(err)
 			}
 			if got := count(f.Requests(), "patch Instance ns/web/status"); got != tc.commits {
@@ -128,6 +128,64 @@ func TestRecordIntent(t *testing.T) {
 	}
 }
 
+// TestRecordNext: the names of objects of later steps are committed with those of a step, so that the later step needs no commit. They are in
+// no inventory before, and leave the status if their step does not come.
+func TestRecordNext(t *testing.T) {
+	f := newFixture(t)
+	f.change(func(i *v1beta1.Instance) {
+		i.Status.PlanStatus = map[string]v1beta1.PlanStatus{"deploy": {Name: "deploy", UID: "run", Status: v1beta1.InProgress}}
+	})
+	a := f.action(t)
+	a.run = &runner.Run{UID: "run", Plan: "deploy", Version: a.content}
+	recorder := &progressRecorder{execution: a.execution, plan: "deploy", inventory: a.readInventory()}
+	st := v1beta1.PlanStatus{Name: "deploy", UID: "run", Status: v1beta1.InProgress}
+	record := func(done bool, now string, next ...string) int {
+		t.Helper()
+		f.Requests()
+		st.Message += now
+		err := recorder.RecordIntent(t.Context(), st, runner.Intent{Objects: []apply.ID{idOf("v1", "ConfigMap", "ns", now)}, Done: done, Next: func() (ids []apply.ID) {
+			for _, name := range next {
+				ids = append(ids, idOf("v1", "ConfigMap", "ns", name))
+			}
+			return ids
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return count(f.Requests(), "patch Instance ns/web/status")
+	}
+	stored := func() (names []string) {
+		for _, r := range f.instance().Status.Resources {
+			names = append(names, r.Name)
+		}
+		return names
+	}
+	for _, step := range []struct {
+		reason, now string
+		done        bool
+		next        []string
+		commits     int
+		stored      []string
+		written     int
+	}{
+		{"three names are committed", "a", false, []string{"b", "c"}, 1, []string{"a", "b", "c"}, 1},
+		{"the second one was", "b", false, []string{"c"}, 0, []string{"a", "b", "c"}, 2},
+		{"a commit for another reason keeps the third", "b", true, nil, 1, []string{"a", "b", "c"}, 2},
+		{"a name that was not known", "d", false, []string{"e"}, 1, []string{"a", "b", "d", "e"}, 3},
+	} {
+		if got := record(step.done, step.now, step.next...); got != step.commits {
+			t.Errorf("%s: %d commits", step.reason, got)
+		}
+		if got := stored(); !slices.Equal(got, step.stored) || len(recorder.inventory) != step.written {
+			t.Errorf("%s: stored are %v, and the inventory has %v", step.reason, got, recorder.inventory)
+		}
+	}
+	a.writeInventory(recorder.inventory)
+	if got := a.Next.Status.Resources; len(got) != 3 {
+		t.Errorf("the status has objects of a step that has not come: %v", got)
+	}
+}
+
 // TestRecordIntentFails: an intent that cannot be committed is an error, so that nothing is written.
 func TestRecordIntentFails(t *testing.T) {
 	f := newFixture(t)
@@ -135,8 +193,8 @@ func TestRecordIntentFails(t *testing.T) {
 	a.Next.Status.PlanStatus = map[string]v1beta1.PlanStatus{}
 	a.run = &runner.Run{UID: "run", Version: a.content}
 	f.change(func(i *v1beta1.Instance) { i.Annotations = texts{"changed": "meanwhile"} })
-	recorder := &progressRecorder{a.execution, "deploy", runner.Inventory{}}
-	if err := recorder.RecordIntent(t.Context(), v1beta1.PlanStatus{UID: "run"}, []apply.ID{idOf("v1", "ConfigMap", "ns", "a")}, false); err == nil {
+	recorder := &progressRecorder{execution: a.execution, plan: "deploy", inventory: runner.Inventory{}}
+	if err := recorder.RecordIntent(t.Context(), v1beta1.PlanStatus{UID: "run"}, runner.Intent{Objects: []apply.ID{idOf("v1", "ConfigMap", "ns", "a")}, Next: func() []apply.ID { return nil }}); err == nil {
 		t.Error("the Instance has changed in the meantime, and the intent is no error")
 	}
 }
@@ -147,7 +205,7 @@ func TestRecordEffects(t *testing.T) {
 	a := f.action(t)
 	a.run = &runner.Run{UID: "run", Version: a.content}
 	kept, written, deleted := idOf("v1", "ConfigMap", "ns", "kept"), idOf("v1", "ConfigMap", "ns", "written"), idOf("v1", "ConfigMap", "ns", "deleted")
-	recorder := &progressRecorder{a.execution, "deploy", runner.Inventory{kept: {UID: "1"}, written: {}, deleted: {UID: "3"}}}
+	recorder := &progressRecorder{execution: a.execution, plan: "deploy", inventory: runner.Inventory{kept: {UID: "1"}, written: {}, deleted: {UID: "3"}}}
 	effects := runner.Effects{
 		Written: []apply.Change{{ID: written, Record: apply.Record{UID: "2", Hash: "h"}}}, Deleted: []apply.ID{deleted, idOf("v1", "Secret", "ns", "unknown")},
 		Events: [][2]string{{"FieldDropped", "field a"}, {"FieldDropped", "field b"}, {"FieldDropped", "field a"}},
@@ -180,7 +238,7 @@ func TestRecordReadopted(t *testing.T) {
 	crd := func(name string, readopted bool) apply.Change {
 		return apply.Change{ID: idOf("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", name), Readopted: readopted}
 	}
-	(&progressRecorder{a.execution, "deploy", runner.Inventory{}}).RecordEffects(runner.Effects{Readopted: "Plan deploy took over again what was kept: 100% of it"})
+	(&progressRecorder{execution: a.execution, plan: "deploy", inventory: runner.Inventory{}}).RecordEffects(runner.Effects{Readopted: "Plan deploy took over again what was kept: 100% of it"})
 	a.crds.announceReadopted(apply.ChangeSet{crd("new.example.org", false)})
 	a.crds.announceReadopted(apply.ChangeSet{crd("new.example.org", false), crd("kept.example.org", true)})
 	if got := f.recorded(); len(got) > 0 {

@@ -68,7 +68,8 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 		return a.releaseIfTerminating(ctx)
 	}
 	inventory := a.readInventory()
-	done, err := a.Runner.Execute(ctx, a.run, inventory, &st, a.Clock, &progressRecorder{a.execution, name, inventory})
+	recorder := &progressRecorder{execution: a.execution, plan: name, inventory: inventory}
+	done, err := a.Runner.Execute(ctx, a.run, inventory, &st, a.Clock, recorder)
 	if errors.Is(err, errRunHeld) {
 		a.setPlanStatus(name, st)
 		a.writeInventory(inventory)

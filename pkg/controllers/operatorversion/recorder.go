@@ -20,21 +20,21 @@ type progressRecorder struct{ *action }
 // RecordIntent commits the inventory if objects are about to be written for the first time, since an object that is not in it would not be
 // released, and the status if a task is done that must not be done twice. The PackagePolicies are asked before each batch of writes, since
 // they may have changed since the last one.
-func (h *progressRecorder) RecordIntent(ctx context.Context, st v1beta1.PlanStatus, ids []apply.ID, done bool) error {
+func (h *progressRecorder) RecordIntent(ctx context.Context, st v1beta1.PlanStatus, intent runner.Intent) error {
 	h.Next.Status.PlanStatus[st.Name] = st
 	if verdict, err := h.observeVerdict(ctx, h.Next); err != nil {
 		return err
 	} else if !verdict.Allowed {
 		return errRunHeld
 	}
-	for _, id := range ids {
+	for _, id := range intent.Objects {
 		if h.inventory.Find(id) < 0 {
 			r := share.HeldResourceFor(apply.Change{ID: id}, h.installation)
 			r.State = v1beta1.HoldPending
 			h.inventory = append(h.inventory, r)
 		}
 	}
-	if err := h.writeInventory(ctx); err != nil || !done {
+	if err := h.writeInventory(ctx); err != nil || !intent.Done {
 		return err
 	}
 	return h.Commit(ctx)

@@ -42,7 +42,7 @@ func TestRecordIntent(t *testing.T) {
 	h := &progressRecorder{f.action}
 	st := f.Next.Status.PlanStatus["install"]
 	for _, want := range [][]string{{"patch Installation ns-web/status"}, {}} {
-		if err := h.RecordIntent(t.Context(), st, []apply.ID{idOf("a"), idOf("b")}, false); err != nil {
+		if err := h.RecordIntent(t.Context(), st, runner.Intent{Objects: []apply.ID{idOf("a"), idOf("b")}}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, f.writes()); diff != "" {
@@ -55,14 +55,14 @@ func TestRecordIntent(t *testing.T) {
 		t.Errorf("-want +got: %s", diff)
 	}
 	st.Message = "the toggle is done"
-	if err := h.RecordIntent(t.Context(), st, nil, true); err != nil {
+	if err := h.RecordIntent(t.Context(), st, runner.Intent{Done: true}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"patch OperatorVersion ns/web/status"}, f.writes()); diff != "" {
 		t.Errorf("what must not be done twice is committed: -want +got: %s", diff)
 	}
 	f.Remove(f.installation)
-	if err := h.RecordIntent(t.Context(), st, []apply.ID{idOf("c")}, true); !apierror.IsObjectNotFound(err) || len(f.writes()) > 1 {
+	if err := h.RecordIntent(t.Context(), st, runner.Intent{Objects: []apply.ID{idOf("c")}, Done: true}); !apierror.IsObjectNotFound(err) || len(f.writes()) > 1 {
 		t.Errorf("the Installation was deleted: %v, want an error before the status is written", err)
 	}
 }
