@@ -90,6 +90,9 @@ type Options struct {
 	// Clock tells the time of runs, back-offs and the cache of tarballs; nil is the real one. Leader election and
 	// certificates go by the real one.
 	Clock clock.WithDelayedExecution
+
+	// fence refuses writes after the end of the lease.
+	fence *fence
 }
 
 // NewManager returns a manager that serves kudo.dev on the cluster of the config. The context ends its watches.
@@ -104,6 +107,8 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	if err := measureRequests(config, o.Namespace); err != nil {
 		return nil, err
 	}
+	o.fence = &fence{clock: clock.RealClock{}, namespace: o.Namespace}
+	config.Wrap(o.fence.wrap)
 	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -120,7 +125,8 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 		Metrics:                       metricsOptions(o),
 		HealthProbeBindAddress:        o.HealthAddress,
 		LeaderElection:                o.LeaderElection,
-		LeaderElectionID:              "kudo-manager",
+		LeaderElectionID:              leaseName,
+		LeaseDuration:                 ptr.To(leaseDuration),
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(time.Minute),
@@ -146,13 +152,18 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 	if err != nil {
 		return nil, err
 	}
+	return mgr, addServers(ctx, mgr, o, handlers)
+}
+
+// addServers adds the checks of health and, if it has a port, the server of the webhooks.
+func addServers(ctx context.Context, mgr manager.Manager, o Options, handlers map[string]http.Handler) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, err
+		return err
 	}
 	if o.WebhookPort == 0 {
-		return mgr, mgr.AddReadyzCheck("ping", healthz.Ping)
+		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
-	return mgr, addWebhooks(ctx, mgr, o, handlers)
+	return addWebhooks(ctx, mgr, o, handlers)
 }
 
 // metricsOptions serves the metrics by TLS, to who shows a token that the API server takes and that may get /metrics. They

@@ -90,7 +90,7 @@ func newEngine(mgr manager.Manager, c clients, config *rest.Config, o Options) (
 			return nil, err
 		}
 		return inventory.New(inventory.Options{Hub: mgr.GetClient(), Live: c.plain, Decisions: c.dynamic, Namespace: o.Namespace,
-			Providers: providers, ClusterNamespace: cmp.Or(o.ClusterNamespace, o.Namespace)})
+			Providers: providers, Wrap: o.fence.wrap, ClusterNamespace: cmp.Or(o.ClusterNamespace, o.Namespace)})
 	}
 	return nil, fmt.Errorf("--clusters-engine is %q: must be %s or %s", o.ClustersEngine, KarmadaEngine, InventoryEngine)
 }

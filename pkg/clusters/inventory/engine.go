@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,6 +45,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// Dial connects to clusters. By default it connects to all addresses but those that no cluster has, and notices dead connections.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Wrap wraps the transports to the clusters; nil for none.
+	Wrap transport.WrapperFunc
 }
 
 // Engine places Instances on the clusters of an inventory. It has a worker, a queue and connections for each cluster, so that work for one
@@ -319,6 +322,7 @@ func (e *Engine) config(ctx context.Context, key types.NamespacedName) (*rest.Co
 		return nil, err
 	}
 	config.Dial, config.UserAgent = e.Dial, clusters.FieldManager
+	config.Wrap(e.Wrap)
 	return config, nil
 }
 
