@@ -25,7 +25,15 @@ type Plane struct {
 // Start brings a control plane up. The profile "api" has hardly anybody but kudo who sends requests; "full" has the
 // controllers of Deployments.
 func Start(profile string) (*Plane, error) {
-	e, err := env.Start("--profile", profile, "--pod-ready-delay", "0", "--manager-arg=--metrics-secure=false")
+	return connect(env.Start("--profile", profile, "--pod-ready-delay", "0", "--manager-arg=--metrics-secure=false"))
+}
+
+// StartBare brings a control plane up that has no kudo.
+func StartBare(profile string) (*Plane, error) {
+	return connect(env.StartBare("--profile", profile, "--pod-ready-delay", "0"))
+}
+
+func connect(e *env.Env, err error) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,14 +27,17 @@ func fourObjects(ns string) *v1beta1.OperatorVersion {
 // crowd is a number of Instances that come at once.
 type crowd struct {
 	plane *plane.Plane
-	ov    *v1beta1.OperatorVersion
+	// namespace is that of all of them, or empty.
+	namespace string
+	// instance returns the Instance of a number.
+	instance func(n int) *v1beta1.Instance
 	// writers is how many create at a time.
 	writers int
 	say     func(string, ...any)
 
 	mu    sync.Mutex
-	began map[string]time.Time
-	took  map[string]time.Duration
+	began map[types.NamespacedName]time.Time
+	took  map[types.NamespacedName]time.Duration
 }
 
 // come creates Instances from one number to another, and returns how long each took from the request that creates it to
@@ -41,9 +45,9 @@ type crowd struct {
 func (c *crowd) come(ctx context.Context, from, to int) ([]float64, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
 	defer cancel()
-	c.began, c.took = map[string]time.Time{}, map[string]time.Duration{}
+	c.began, c.took = map[types.NamespacedName]time.Time{}, map[types.NamespacedName]time.Duration{}
 	list := &v1beta1.InstanceList{}
-	if err := c.plane.List(ctx, list, client.InNamespace(c.ov.Namespace)); err != nil {
+	if err := c.plane.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
 		return nil, 0, err
 	}
 	began, failed := time.Now(), make(chan error, c.writers)
@@ -64,9 +68,9 @@ func (c *crowd) create(ctx context.Context, from, to int, failed chan<- error) {
 	for range c.writers {
 		go func() {
 			for n := range numbers {
-				i := gen.Instance(fmt.Sprintf("i%d", n), c.ov, nil)
+				i := c.instance(n)
 				c.mu.Lock()
-				c.began[i.Name] = time.Now()
+				c.began[client.ObjectKeyFromObject(i)] = time.Now()
 				c.mu.Unlock()
 				if err := c.plane.Create(ctx, i); err != nil {
 					failed <- err
@@ -88,7 +92,7 @@ func (c *crowd) create(ctx context.Context, from, to int, failed chan<- error) {
 // follow watches until a number of Instances is COMPLETE.
 func (c *crowd) follow(ctx context.Context, version string, count int, failed <-chan error) error {
 	for len(c.took) < count {
-		events, err := c.plane.Watch(ctx, &v1beta1.InstanceList{}, &client.ListOptions{Namespace: c.ov.Namespace, Raw: &metav1.ListOptions{ResourceVersion: version}})
+		events, err := c.plane.Watch(ctx, &v1beta1.InstanceList{}, &client.ListOptions{Namespace: c.namespace, Raw: &metav1.ListOptions{ResourceVersion: version}})
 		if err != nil {
 			return err
 		}
@@ -129,21 +133,27 @@ func (c *crowd) read(ctx context.Context, events watch.Interface, version string
 }
 
 func (c *crowd) see(i *v1beta1.Instance) error {
+	name := client.ObjectKeyFromObject(i)
 	c.mu.Lock()
-	began, ours := c.began[i.Name]
+	began, ours := c.began[name]
 	c.mu.Unlock()
 	st := i.Status.PlanStatus[v1beta1.DeployPlan]
-	if _, done := c.took[i.Name]; !ours || done || !st.Status.IsTerminal() {
+	if _, done := c.took[name]; !ours || done || !st.Status.IsTerminal() {
 		return nil
 	}
 	if st.Status != v1beta1.Complete {
-		return fmt.Errorf("plan deploy of Instance %s ended with %s: %s", i.Name, st.Status, st.Message)
+		return fmt.Errorf("plan deploy of Instance %s ended with %s: %s", name, st.Status, st.Message)
 	}
-	c.took[i.Name] = time.Since(began)
+	c.took[name] = time.Since(began)
 	if n := len(c.took); n%100 == 0 {
 		c.say("%d Instances are COMPLETE", n)
 	}
 	return nil
+}
+
+// numbered returns a function that returns Instances of an OperatorVersion, whose names have the numbers.
+func numbered(ov *v1beta1.OperatorVersion) func(n int) *v1beta1.Instance {
+	return func(n int) *v1beta1.Instance { return gen.Instance(fmt.Sprintf("i%d", n), ov, nil) }
 }
 
 // crowd makes an OperatorVersion, and a crowd for it.
@@ -153,5 +163,5 @@ func (b *Bench) crowd(ctx context.Context, p *plane.Plane, writers int) (*crowd,
 		return nil, err
 	}
 	ov := fourObjects(ns)
-	return &crowd{plane: p, ov: ov, writers: writers, say: b.Say}, p.Create(ctx, ov)
+	return &crowd{plane: p, namespace: ns, instance: numbered(ov), writers: writers, say: b.Say}, p.Create(ctx, ov)
 }

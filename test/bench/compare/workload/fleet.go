@@ -134,7 +134,7 @@ func isNumber(s string) bool {
 
 // drift deletes the Service of one Instance in a hundred, and changes that of another one.
 func drift(ctx context.Context, b *Bench, p *plane.Plane, c *crowd) ([]report.Figure, error) {
-	n, ns := max(1, b.Sizes.Fleet/100), c.ov.Namespace
+	n, ns := max(1, b.Sizes.Fleet/100), c.namespace
 	b.Say("drift of %d Instances", n)
 	sent, err := sentBy(ctx, p)
 	if err != nil {

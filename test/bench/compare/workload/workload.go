@@ -22,7 +22,7 @@ type Workload struct {
 
 // All are the workloads, in their order.
 func All() []Workload {
-	return []Workload{render(), install(), fleet(), memory(), steps(), storm(), hub(), parts()}
+	return []Workload{render(), install(), fleet(), memory(), steps(), storm(), hub(), growth(), parts()}
 }
 
 // Bench is what workloads run with.
@@ -54,18 +54,20 @@ type Sizes struct {
 	Burst int
 	// Placed is a number of Instances that a hub places on clusters, and Clusters how many of these there are.
 	Placed, Clusters int
+	// Growth is at how many sizes each thing that grows is measured.
+	Growth int
 	// Storm is how long a foreign writer writes.
 	Storm time.Duration
 }
 
 // Full sizes are those of the aims.
 func Full() Sizes {
-	return Sizes{Rounds: 10, Counts: []int{10, 100, 1000}, Migrated: 100_000, Fleet: 1000, Idle: 10 * time.Minute, Memory: []int{0, 100, 1000, 5000}, Settle: 150 * time.Second, Burst: 200, Placed: 1000, Clusters: 100, Storm: time.Minute}
+	return Sizes{Rounds: 10, Counts: []int{10, 100, 1000}, Migrated: 100_000, Fleet: 1000, Idle: 10 * time.Minute, Memory: []int{0, 100, 1000, 5000}, Settle: 150 * time.Second, Burst: 200, Placed: 1000, Clusters: 100, Growth: 4, Storm: time.Minute}
 }
 
 // Quick sizes are for a try.
 func Quick() Sizes {
-	return Sizes{Rounds: 3, Counts: []int{10, 100, 1000}, Migrated: 2000, Fleet: 200, Idle: time.Minute, Memory: []int{0, 100, 400}, Settle: 20 * time.Second, Burst: 50, Placed: 100, Clusters: 20, Storm: 15 * time.Second}
+	return Sizes{Rounds: 3, Counts: []int{10, 100, 1000}, Migrated: 2000, Fleet: 200, Idle: time.Minute, Memory: []int{0, 100, 400}, Settle: 20 * time.Second, Burst: 50, Placed: 100, Clusters: 20, Growth: 4, Storm: 15 * time.Second}
 }
 
 // on runs a workload's part on a control plane, and stops it after that.
