@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,10 +56,10 @@ func (p *postgres) check(members int) {
 	p.query("INSERT INTO acks VALUES (0, 0); DELETE FROM acks WHERE writer = 0")
 }
 
-// newPostgres installs the package with three members, and writes 10,000 rows.
-func newPostgres() *postgres {
+// newPostgres installs the package with three members and further flags, and writes 10,000 rows.
+func newPostgres(flags ...string) *postgres {
 	GinkgoHelper()
-	p := installPostgres(namespace(), 3, postgresFlags)
+	p := installPostgres(namespace(), 3, slices.Concat(postgresFlags, flags))
 	p.row("`deploy`, three members", p.compared(3))
 	return p
 }
@@ -148,4 +149,14 @@ var _ = Describe("Package postgres", Label("catalog", "postgres"), func() {
 		p.keep(3, "db-repository", "db-auth", "db-passwords", "db-backup-key", "db-sync")
 		p.compareReadme()
 	})
+	if !wholeCatalog {
+		return
+	}
+	for _, durability := range []string{"strict", "local"} {
+		It("K29: loses no more than DURABILITY "+durability+" allows when "+leaderDeleted.what, func() {
+			p := newPostgres("-p", "DURABILITY="+durability)
+			p.losesWithLeader = durability == "local"
+			p.failOver(3)
+		})
+	}
 })
