@@ -22,6 +22,11 @@ var noteScripts = map[string]string{
 	"mariadb": `mariadb --defaults-file=/config/server.cnf app -BNe "CREATE TABLE IF NOT EXISTS notes (name text); INSERT INTO notes VALUES ('$0'); SELECT name FROM notes"`,
 	"postgres": `psql -U postgres -qAtc "SET client_min_messages = warning; CREATE TABLE IF NOT EXISTS notes (name text)" -c "INSERT INTO notes VALUES ('$0')" ` +
 		`-c "SELECT name FROM notes"`,
+	"rabbitmq": `. /scripts/lib.sh
+		api() { curl -fsS --cacert "$SERVER_CA" -u "admin:s'ecret" "https://$(host 0):15671/api/$1" -H content-type:application/json -d "$2" "${@:3}"; }
+		api queues/%2F/notes '{"durable": true}' -X PUT
+		api exchanges/%2F/amq.default/publish "{\"properties\": {\"delivery_mode\": 2}, \"routing_key\": \"notes\", \"payload\": \"$0\", \"payload_encoding\": \"string\"}" >/dev/null
+		api queues/%2F/notes/get '{"count": 9, "ackmode": "ack_requeue_true", "encoding": "auto"}' | jq -r '.[].payload'`,
 	"redis": `. /server/lib.sh; redis 0 rpush notes "$0" >/dev/null; redis 0 lrange notes 0 -1`,
 }
 
@@ -77,6 +82,9 @@ func sideBySide(pack string) {
 	flags, small := map[string][]string{}, slices.Clone(smallFlags)
 	if pack != "mariadb" {
 		small = append(small, "-p", "REPLICAS=1")
+	}
+	if pack == "rabbitmq" {
+		small = append(small, "-p", "MEMORY=512Mi") // its tools run Erlang, too
 	}
 	for range 3 {
 		ns := namespace()
