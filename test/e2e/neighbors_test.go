@@ -79,7 +79,8 @@ func all(neighbors []neighbor, do func(n neighbor)) {
 func sideBySide(pack string) {
 	GinkgoHelper()
 	var neighbors []neighbor
-	flags, small := map[string][]string{}, slices.Clone(smallFlags)
+	// Ten at a time take longer than the command waits by default.
+	flags, small := map[string][]string{}, append(slices.Clone(smallFlags), "--wait-time", "15m")
 	if pack != "mariadb" {
 		small = append(small, "-p", "REPLICAS=1")
 	}
