@@ -212,8 +212,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-func BenchmarkObjects(b *testing.B) {
-	const text = `apiVersion: apps/v1
+// deploymentText is a template as packages have them. %d is a number.
+const deploymentText = `apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: {{ .Name }}-%d
@@ -234,10 +234,27 @@ spec:
         - containerPort: {{ add 8080 $i }}
       {{- end }}
 `
+
+// TestAllocations: a template that was parsed before is rendered to an object with no more allocations than this.
+func TestAllocations(t *testing.T) {
+	const most = 544
+	set, v := New(map[string]string{"t.yaml": strings.Replace(deploymentText, "%d", "0", 1)}), vars()
+	v.Params["MAP"] = map[string]any{"a": "x"}
+	got := testing.AllocsPerRun(100, func() {
+		if _, err := set.Objects("t.yaml", v); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > most {
+		t.Errorf("%g allocations, and not %d", got, most)
+	}
+}
+
+func BenchmarkObjects(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		templates := map[string]string{}
 		for i := range n {
-			templates[fmt.Sprintf("t%d.yaml", i)] = strings.Replace(text, "%d", fmt.Sprint(i), 1)
+			templates[fmt.Sprintf("t%d.yaml", i)] = strings.Replace(deploymentText, "%d", fmt.Sprint(i), 1)
 		}
 		v := vars()
 		v.Params["MAP"] = map[string]any{"a": "x"}
