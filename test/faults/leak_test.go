@@ -95,7 +95,7 @@ func TestNothingLeaks(t *testing.T) {
 	manager.intercept(nil)
 	env.Must(t, manager.start("--metrics-bind-address="+address, "--metrics-secure=false"))
 	exits := manager.exitCount()
-	runLifecycles(t, 4) // some are needed until the names of their kinds are watched
+	runLifecycles(t, 4)             // some are needed until the names of their kinds are watched
 	deployed(harbored)(newWorld(t)) // opens the cache, where managers that were killed have left something
 	before := gauges(t, address)
 	for _, outage := range []outages{outageCases[0], outageCases[9]} {

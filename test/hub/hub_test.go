@@ -382,20 +382,23 @@ func checkCommands(t *testing.T, p *planes) {
 
 // checkRemove checks C37: a cluster that leaves the list loses the Instance, and the others keep it.
 func checkRemove(t *testing.T, p *planes) {
-	i := create(t, p, func(*v1beta1.Instance) {})
-	await(t, p, i, metav1.ConditionTrue, v1beta1.ReasonMembersReady)
-	i = change(t, p, i, func(i *v1beta1.Instance) { i.Spec.Placement.Clusters = i.Spec.Placement.Clusters[:1] })
-	got := await(t, p, i, metav1.ConditionTrue, v1beta1.ReasonMembersReady)
-	if len(got.Status.Members) != 1 {
-		t.Errorf("members %+v", got.Status.Members)
-	}
-	wait(t, "m2 has no copy", func() error {
-		if _, err := get(p.members["m2"], &v1beta1.Instance{}, i.Namespace, i.Name); err == nil {
-			return fmt.Errorf("it is there")
+	for _, away := range []bool{false, true} {
+		i := create(t, p, func(*v1beta1.Instance) {})
+		await(t, p, i, metav1.ConditionTrue, v1beta1.ReasonMembersReady)
+		if away { // the status alone shows the next manager what was there
+			p.manager.Kill()
 		}
-		return nil
-	})
-	data(t, p.members["m1"], i)
+		i = change(t, p, i, func(i *v1beta1.Instance) { i.Spec.Placement.Clusters = i.Spec.Placement.Clusters[:1] })
+		if away {
+			p.manager.Start(t)
+		}
+		got := await(t, p, i, metav1.ConditionTrue, v1beta1.ReasonMembersReady)
+		if len(got.Status.Members) != 1 {
+			t.Errorf("members %+v", got.Status.Members)
+		}
+		wait(t, "m2 has no copy", func() error { return absent(p.members["m2"], i) })
+		data(t, p.members["m1"], i)
+	}
 }
 
 // checkDelete checks C36: the deletion reaches all clusters, and leaves no policy.

@@ -16,11 +16,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/pkg/apiproxy"
+	"kudo.dev/kudo/pkg/clusters/inventory"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -201,9 +203,13 @@ func newKiller(t *testing.T, p *planes) *killer {
 // an undisturbed run.
 func checkKilled(t *testing.T, p *planes) { newKiller(t, p).check(t, p, "m1", "m2") }
 
-// checkKilledInventory checks the same of a hub that writes to the clusters itself, also in these writes. The clusters have second names,
-// under which they are reached through the killer.
+// checkKilledInventory checks the same of a hub that writes to the clusters itself, also in these writes. The clusters get other names, under
+// which they are reached through the killer. The former ones are deleted first: each of two names of a cluster would delete what the other has
+// placed.
 func checkKilledInventory(t *testing.T, p *planes) {
+	former := &unstructured.Unstructured{}
+	former.SetGroupVersionKind(inventory.ProfileKind)
+	env.Must(t, p.hub.DeleteAllOf(t.Context(), former, client.InNamespace("kudo-system")))
 	k := newKiller(t, p)
 	for name, member := range map[string]plane{"k1": p.members["m1"], "k2": p.members["m2"]} {
 		address, ca := k.front(t, member)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -142,7 +143,9 @@ func run(t *testing.T, e *Engine) (stop func()) {
 func (w *world) place(t *testing.T, e *Engine, i *v1beta1.Instance, names ...string) {
 	t.Helper()
 	placed := clusters.Placed{Instance: i}
+	i.Spec.Placement.Clusters = nil
 	for _, name := range names {
+		i.Spec.Placement.Clusters = append(i.Spec.Placement.Clusters, v1beta1.PlacedCluster{Name: name})
 		placed.Clusters = append(placed.Clusters, clusters.Target{Name: name, Weight: 1, Released: v1beta1.Template(i.UID, i.Generation)})
 	}
 	if err := e.Place(t.Context(), placed); err != nil {
@@ -385,6 +388,42 @@ func TestRestart(t *testing.T) {
 		return w.members["m2"].template(i) == "" && w.members["m3"].template(i) == "" && len(observed(t, e, i)) == 1
 	})
 	w.members["m3"].awaitCopy(t, other)
+}
+
+// TestLeaving checks that a cluster which an Instance has left is shown, and so stays in the status, from the change of the placement until the
+// copy has gone: before the engine is told of the change, and after a restart, when the status alone names the cluster.
+func TestLeaving(t *testing.T) {
+	w := newWorld(t, clock.RealClock{}, "m1", "m2")
+	stop := run(t, w.engine)
+	i := w.instance("book")
+	w.place(t, w.engine, i, "m1", "m2")
+	for _, c := range w.members {
+		c.awaitCopy(t, i)
+	}
+	i.Spec.Placement.Clusters, i.Generation = i.Spec.Placement.Clusters[:1], 2
+	if got := observed(t, w.engine, i); got["m1"].Leaving || !got["m2"].Leaving {
+		t.Errorf("the engine was not told of the change, and shows %+v", got)
+	}
+	stop()
+	e := w.newEngine(t)
+	run(t, e)
+	i.Status.Members = []v1beta1.MemberStatus{{Cluster: "m1"}, {Cluster: "m2"}}
+	reconcile := func() []string { // as the controller does: the status has what the engine shows, and then the engine is told
+		got := observed(t, e, i)
+		i.Status.Members = nil
+		for _, name := range slices.Sorted(maps.Keys(got)) {
+			i.Status.Members = append(i.Status.Members, v1beta1.MemberStatus{Cluster: name})
+		}
+		w.place(t, e, i, "m1")
+		return slices.Sorted(maps.Keys(got))
+	}
+	if got := reconcile(); !slices.Equal(got, []string{"m1", "m2"}) {
+		t.Errorf("after a restart, the engine shows %v", got)
+	}
+	apitest.Eventually(t, "m2 is left, and no longer shown", func() bool {
+		return w.members["m2"].template(i) == "" && slices.Equal(reconcile(), []string{"m1"})
+	})
+	w.members["m1"].awaitCopy(t, i)
 }
 
 // TestForget checks that a cluster which is given up is neither waited for nor left when it is back (C47).

@@ -149,6 +149,14 @@ func (m *member) has(key types.NamespacedName, uid types.UID) bool {
 	return m.seen[key].isOf(uid)
 }
 
+// knows reports whether the member was told what it shall have of an Instance.
+func (m *member) knows(key types.NamespacedName, uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.copies[key]
+	return c != nil && c.uid == uid
+}
+
 // forget drops what is known of a copy that has gone.
 func (m *member) forget(key types.NamespacedName) {
 	m.mu.Lock()
