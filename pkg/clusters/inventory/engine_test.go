@@ -269,8 +269,10 @@ func TestRefusedCredentials(t *testing.T) {
 	}
 	secret.Data["token"] = []byte("abc")
 	w.hub.Put(secret)
-	await("")
-	w.members["m1"].awaitCopy(t, i)
+	apitest.Eventually(t, "the copy", func() bool {
+		time.Step(probeEvery)
+		return w.members["m1"].template(i) != ""
+	})
 }
 
 // TestForbiddenSource checks that a source of values which the manager must not read is named with its remedy, and that nothing is placed
