@@ -120,7 +120,7 @@ e2e: ## Run the suites on real pods: on Linux, as root, with containerd, runc an
 e2e-suites: export KUDO_E2E = $(CURDIR)
 e2e-suites:
 	@cd hack/monitoring && go build -o $(BIN)/firing ./firing
-	$(call TESTSUM,.,e2e) --raw-command -- go run ./hack/suites -procs 2 -timeout 45m ./test/e2e
+	$(call TESTSUM,.,e2e) --raw-command -- go run ./hack/suites -procs 2 -timeout 60m ./test/e2e
 	@go run ./hack/testcount $(RESULTS)/e2e.json
 
 .PHONY: catalog-e2e
