@@ -43,6 +43,8 @@ type database struct {
 	// addYounger writes what is younger than the backups, and hasYounger reports whether it is there.
 	addYounger func()
 	hasYounger func() bool
+	// restoresInPlace is set if a restore does not stop the members and rename the former data.
+	restoresInPlace bool
 	// rows are those of the table of what was tried.
 	rows []string
 }
@@ -232,7 +234,7 @@ func (d *database) refuse(plan, text string) {
 }
 
 // restore calls damage, which deletes data, and restores the backup named good. Then it undoes the restore, and damaged checks that the data
-// are as damage left them. Before, a restore of a backup that does not exist fails and changes nothing.
+// are as damage left them, also after plans that were canceled and repeated. Before, a restore of a backup that does not exist fails and changes nothing.
 func (d *database) restore(members int, damage, damaged func()) {
 	GinkgoHelper()
 	damage()
@@ -243,6 +245,15 @@ func (d *database) restore(members int, damage, damaged func()) {
 	damaged()
 	d.row("`restore` of a backup that does not exist", "it fails; the pods are the same")
 	d.change("RESTORE_NAME=good")
+	if !d.restoresInPlace {
+		d.repeat("restore")
+		Expect(d.hasYounger()).To(BeFalse(), "what is younger than the backup")
+		d.holds(members)
+		d.repeat("restore-undo")
+		Expect(d.hasYounger()).To(BeTrue())
+		damaged()
+		d.row("`restore` and `restore-undo`, each canceled after its swap, and repeated", "what was there before the first attempt")
+	}
 	d.trigger("restore")
 	Expect(d.hasYounger()).To(BeFalse(), "what is younger than the backup")
 	d.holds(members)
@@ -259,6 +270,20 @@ func (d *database) restore(members int, damage, damaged func()) {
 	d.trigger("restore-done")
 	d.holds(members)
 	d.row("`restore-done`", d.compared(members))
+}
+
+// repeat begins a plan that swaps data, cancels it when it has swapped them, and runs it again.
+func (d *database) repeat(plan string) {
+	GinkgoHelper()
+	before := d.lastRun(plan)
+	d.begin(plan)()
+	Eventually(d.lastRun).WithArguments(plan).ShouldNot(Equal(before))
+	Eventually(func() string {
+		return try("kubectl", "get", "instance", "db", "-n", d.ns, "-o", "jsonpath={.status.planStatus."+plan+".phases[?(@.name=='swap')].status}")
+	}).WithTimeout(10*time.Minute).Should(Equal("COMPLETE"), "the data are swapped")
+	kubectl("kudo", "plan", "cancel", "--instance", "db", "-n", d.ns)
+	Eventually(d.lastRun).WithArguments(plan).Should(HaveSuffix(" FATAL_ERROR"))
+	kubectl("kudo", "plan", "retry", "--instance", "db", "-n", d.ns, "--wait")
 }
 
 // changePassword sets a new password and then the former one. After each change, the client uses the password of the Secret.

@@ -71,7 +71,7 @@ func (r *rabbitmq) check(members int) {
 // newRabbitmq installs the package with three members, and publishes 10,000 messages.
 func newRabbitmq() *rabbitmq {
 	GinkgoHelper()
-	r := &rabbitmq{database{pack: "rabbitmq", ns: namespace(), client: rabbitmqClient, data: "the messages"}}
+	r := &rabbitmq{database{pack: "rabbitmq", restoresInPlace: true, ns: namespace(), client: rabbitmqClient, data: "the messages"}}
 	r.count = func(members int) string { return strconv.Itoa(members) + " run" }
 	r.holds, r.findLeader = r.check, r.leader
 	r.empty = func() { r.ask("rabbit purge acks") }
