@@ -67,7 +67,7 @@ func Full() Sizes {
 
 // Quick sizes are for a try.
 func Quick() Sizes {
-	return Sizes{Rounds: 3, Counts: []int{10, 100, 1000}, Migrated: 2000, Fleet: 200, Idle: time.Minute, Memory: []int{0, 100, 400}, Settle: 20 * time.Second, Burst: 50, Placed: 100, Clusters: 20, Growth: 4, Storm: 15 * time.Second}
+	return Sizes{Rounds: 3, Counts: []int{10, 100, 1000}, Migrated: 2000, Fleet: 200, Idle: time.Minute, Memory: []int{0, 100, 400}, Settle: 20 * time.Second, Burst: 50, Placed: 100, Clusters: 20, Growth: 3, Storm: 15 * time.Second}
 }
 
 // on runs a workload's part on a control plane, and stops it after that.
