@@ -19,9 +19,9 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// Names knows which names the objects have that the mirror does not show, since kudo has not made them. A kind of which tasks create object
-// after object gets one watch of metadata, for all namespaces, in place of a look for each task. The watch ends when no task has needed it
-// for a while.
+// Names knows the names of objects that kudo has not made, and that the mirror thus does not show. When tasks have created minCreated objects
+// of a kind, Names starts one watch of the metadata of that kind in all namespaces, and tasks need not ask the API server for each name. The
+// watch ends when no task has needed it for nameIdle.
 //
 //	created of the kind       fewer than minCreated     → not known
 //	kinds with a watch        maxNameKinds others       → not known
@@ -98,7 +98,8 @@ func (n *Names) noteCreation(resource schema.GroupVersionResource) {
 	}
 }
 
-// keep defers that a watch is forgotten. One that has ended is forgotten in time, and then tried again. The caller holds the lock.
+// keep gives a watch another idle time before it is forgotten. A watch that has ended gets none, so that a new one is started later. The
+// caller holds the lock.
 func (n *Names) keep(w *nameWatch) {
 	if w.ctx.Err() == nil {
 		w.expiry.Reset(n.idle)

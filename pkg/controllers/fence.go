@@ -19,9 +19,9 @@ const (
 // errLeaseExpired is the error of a write after the end of the lease.
 var errLeaseExpired = errors.New("the lease " + leaseName + " of this manager has expired, and another may lead: nothing is written")
 
-// fence refuses the writes of a manager whose lease has expired. The election ends such a manager, too, but one that was frozen, or that
-// had no processor, continues for a moment where it stopped, amid the steps of a plan: what it creates then may be what a later step has
-// deleted. A manager that has not led yet may write: its certificate, for example.
+// fence refuses the writes of a manager whose lease has expired. The election ends such a manager, too. But a manager that was frozen
+// continues the steps of its plan for a moment when it resumes, while another manager has done these steps and later ones: it could create an
+// object again that a later step has deleted. A manager that has not led yet may write its certificate, for example.
 type fence struct {
 	clock     clock.PassiveClock
 	namespace string
@@ -30,16 +30,16 @@ type fence struct {
 }
 
 // wrap is a transport.WrapperFunc.
-func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return &fencedTransport{f, next} }
+func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return &fenceTransport{f, next} }
 
-// fencedTransport sends what a fence lets through.
-type fencedTransport struct {
+// fenceTransport sends the requests that the fence allows.
+type fenceTransport struct {
 	fence *fence
 	next  http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *fenceTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent, f := t.fence.clock.Now(), t.fence
 	if r.Method == http.MethodGet {
 		return t.next.RoundTrip(r)
@@ -61,7 +61,7 @@ func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper implements net.RoundTripperWrapper.
-func (t *fencedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (t *fenceTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // isRenewal reports whether a request creates or updates the lease. The manager has no other lease in its namespace.
 func (f *fence) isRenewal(r *http.Request) bool {

@@ -16,19 +16,20 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// closedBody is the body of a request, which notes that it was closed.
-type closedBody struct {
+// trackingBody is the body of a request. It notes that it was closed.
+type trackingBody struct {
 	io.Reader
 	closed bool
 }
 
 // Close implements io.Closer.
-func (b *closedBody) Close() error {
+func (b *trackingBody) Close() error {
 	b.closed = true
 	return nil
 }
 
-// TestFence: who has held the lease writes nothing after its end, counted from the moment at which the last renewal that succeeded was sent.
+// TestFence checks that a manager which has held the lease sends no write once leaseDuration has passed since it sent the last renewal that
+// succeeded.
 func TestFence(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	leases := "/apis/coordination.k8s.io/v1/namespaces/kudo-system/leases"
@@ -44,7 +45,7 @@ func TestFence(t *testing.T) {
 	c := http.Client{Transport: f.wrap(next)}
 	send := func(method, path string) error {
 		t.Helper()
-		body := &closedBody{Reader: strings.NewReader("{}")}
+		body := &trackingBody{Reader: strings.NewReader("{}")}
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:1/prefix"+path, body)
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,7 @@ package health
 
 import "testing"
 
-// TestAllocations: what each look at the health of an object takes is no more allocations than this.
+// TestAllocations: a check of the health of an object takes no more allocations than this.
 func TestAllocations(t *testing.T) {
 	const most = 26
 	object := parse(t, `

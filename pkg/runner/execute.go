@@ -41,6 +41,8 @@ type ExecutionResult struct {
 	OnlyEndlessLeft bool
 	// Ended is set if the namespace terminates.
 	Ended bool
+	// Lasting is set if a task was done since the last intent that must not be done twice, or whose objects have uids that must not be lost.
+	Lasting bool
 	// NextSearch is when the cause of what a task waits for is to be looked for; zero if no task waits.
 	NextSearch time.Time
 }
@@ -66,9 +68,8 @@ type execution struct {
 	tried map[plans.Place]bool
 	// next is the budget of the renderings for Intent.Next.
 	next *render.Budget
-	// lasting is set if a task was done since the last commit that must not be done twice. completed is set if any task was done since the
-	// last commit with done set.
-	lasting, completed bool
+	// completed is set if any task was done since the last commit with done set.
+	completed bool
 }
 
 // Execute does the tasks of a run that are ready, each once in this call, until no other one is ready.
@@ -100,12 +101,12 @@ func (r *Runner) Execute(ctx context.Context, run *Run, inventory Inventory, st 
 // recordIntent commits the run before the tasks of a batch write.
 func (e *execution) recordIntent(ctx context.Context, batch []*PreparedTask) error {
 	// A Job that was deleted before it was recorded as done would run again.
-	done := e.lasting || e.completed && slices.ContainsFunc(batch, func(w *PreparedTask) bool { return w.outcome == nil && w.deletes })
+	done := e.result.Lasting || e.completed && slices.ContainsFunc(batch, func(w *PreparedTask) bool { return w.outcome == nil && w.deletes })
 	sayNeeds(e.plan, e.st, batch, e.clock.Now())
 	if err := e.hooks.RecordIntent(ctx, *e.st, Intent{Objects: objectsToWrite(batch), Next: e.nextObjects, Done: done}); err != nil {
 		return err
 	}
-	e.lasting, e.completed = false, e.completed && !done
+	e.result.Lasting, e.completed = false, e.completed && !done
 	return nil
 }
 
@@ -133,7 +134,7 @@ func (e *execution) doTask(ctx context.Context, work *PreparedTask) Effects {
 	e.run.maskResult(&outcome, effects.Events)
 	kind := e.run.Version.Kinds[work.Name]
 	e.runner.countError(kind, outcome)
-	e.lasting = e.lasting || lasting(kind, outcome) || effects.hasNewClusterScoped(e.inventory)
+	e.result.Lasting = e.result.Lasting || lasting(kind, outcome) || effects.hasNewClusterScoped(e.inventory)
 	e.completed = e.completed || outcome.State == plans.Done
 	e.result.OnlyEndlessLeft = e.result.OnlyEndlessLeft && (outcome.State == plans.Done || work.NeverCompletes())
 	e.result.Transient = e.result.Transient || outcome.State == plans.Transient || effects.Recheck

@@ -12,7 +12,7 @@ import (
 	"kudo.dev/kudo/plans"
 )
 
-// nextRecorder keeps the names of the objects of later steps, and what was to be committed, at each intent.
+// nextRecorder keeps, of each intent, the names of the objects of later steps, and whether the steps before must not be done again.
 type nextRecorder struct {
 	*bench
 	next []string
@@ -26,6 +26,22 @@ func (r *nextRecorder) RecordIntent(_ context.Context, _ v1beta1.PlanStatus, int
 	}
 	r.next, r.done = append(r.next, strings.Join(names, ", ")), append(r.done, intent.Done)
 	return nil
+}
+
+// recordNext executes a plan that has a serial step for each task.
+func recordNext(t *testing.T, templates map[string]string, tasks []v1beta1.Task) (*nextRecorder, v1beta1.PlanStatus) {
+	t.Helper()
+	b := newBench(t, explore.Chain{})
+	u, _ := b.install(t)
+	u.Version = version(t, templates, tasks...)
+	plan := u.Version.Spec.Plans["deploy"]
+	plan.Phases[0].Strategy = v1beta1.Serial
+	st := plans.Start("deploy", plan, u.UID, 1, b.clock.Now())
+	hooks := &nextRecorder{bench: b}
+	if _, err := b.Execute(t.Context(), u, b.inventory, &st, b.clock, hooks); err != nil {
+		t.Fatal(err)
+	}
+	return hooks, st
 }
 
 // TestNextObjects: before a step, the objects of the steps behind it are named that can be.
@@ -57,16 +73,7 @@ func TestNextObjects(t *testing.T) {
 			[]string{"", ""}, []bool{false, false}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			b := newBench(t, explore.Chain{})
-			u, _ := b.install(t)
-			u.Version = version(t, tc.templates, tc.tasks...)
-			plan := u.Version.Spec.Plans["deploy"]
-			plan.Phases[0].Strategy = v1beta1.Serial
-			st := plans.Start("deploy", plan, u.UID, 1, b.clock.Now())
-			hooks := &nextRecorder{bench: b}
-			if _, err := b.Execute(t.Context(), u, b.inventory, &st, b.clock, hooks); err != nil {
-				t.Fatal(err)
-			}
+			hooks, _ := recordNext(t, tc.templates, tc.tasks)
 			if !slices.Equal(hooks.next, tc.next) || !slices.Equal(hooks.done, tc.done) {
 				t.Errorf("before the steps, %q are named, and the steps before must not be done again: %v", hooks.next, hooks.done)
 			}
@@ -74,9 +81,8 @@ func TestNextObjects(t *testing.T) {
 	}
 }
 
-// TestNextWork: the work of finding names is bounded, and what is beyond it has no names.
+// TestNextWork: renderings that only find names have a budget. When it is spent, no later step is named.
 func TestNextWork(t *testing.T) {
-	b := newBench(t, explore.Chain{})
 	templates, tasks := map[string]string{}, []v1beta1.Task(nil)
 	loop := strings.Repeat("{{ range until 100000 }}{{ $x := . }}{{ end }}", 2)
 	for n := range 40 {
@@ -84,15 +90,7 @@ func TestNextWork(t *testing.T) {
 		templates[name] = loop + configMap(name, "")
 		tasks = append(tasks, v1beta1.Task{Name: name, Kind: v1beta1.ApplyTask, Spec: v1beta1.TaskSpec{Resources: []string{name}}})
 	}
-	u, _ := b.install(t)
-	u.Version = version(t, templates, tasks...)
-	plan := u.Version.Spec.Plans["deploy"]
-	plan.Phases[0].Strategy = v1beta1.Serial
-	st := plans.Start("deploy", plan, u.UID, 1, b.clock.Now())
-	hooks := &nextRecorder{bench: b}
-	if _, err := b.Execute(t.Context(), u, b.inventory, &st, b.clock, hooks); err != nil {
-		t.Fatal(err)
-	}
+	hooks, st := recordNext(t, templates, tasks)
 	if named := len(strings.Split(hooks.next[0], ", ")); named < 2 || named > 35 || strings.Join(hooks.next[1:], "") != "" {
 		t.Errorf("%d objects are named, and then %q", named, hooks.next[1:])
 	}

@@ -29,9 +29,9 @@ var decisionResource = DecisionKind.GroupVersion().WithResource("placementdecisi
 // byDecision is the index of slices by namespace and name of their decision.
 const byDecision = "decision"
 
-// decisions follow the PlacementDecisions of the hub that have the label of a decision: others belong to none, and whoever may not write
-// slices may write them. The watch begins when the first Instance has a decision, so that a hub that does not
-// serve the kind works, and goes on until the engine ends. While the hub refuses it, it is tried again with increasing pauses.
+// decisions follow the PlacementDecisions of the hub that have the label of a decision. Others belong to no decision, and users who may not
+// write slices of decisions may write them. The watch begins when the first Instance has a decision, so that a hub that does not serve the
+// kind works, and goes on until the engine ends. While the hub refuses the watch, the manager asks again with increasing pauses.
 type decisions struct {
 	client  dynamic.Interface
 	changed func(instance types.NamespacedName)

@@ -392,8 +392,8 @@ func TestRestart(t *testing.T) {
 	w.members["m3"].awaitCopy(t, other)
 }
 
-// TestLeaving checks that a cluster which an Instance has left is shown, and so stays in the status, from the change of the placement until the
-// copy has gone: before the engine is told of the change, and after a restart, when the status alone names the cluster.
+// TestLeaving checks that Observe shows a cluster as leaving from the change of the placement until the cluster has lost its copy: also before
+// Place is called with the change, and in a new Engine, which knows the cluster by the status only.
 func TestLeaving(t *testing.T) {
 	w := newWorld(t, clock.RealClock{}, "m1", "m2")
 	stop := run(t, w.engine)
@@ -410,7 +410,7 @@ func TestLeaving(t *testing.T) {
 	e := w.newEngine(t)
 	run(t, e)
 	i.Status.Members = []v1beta1.MemberStatus{{Cluster: "m1"}, {Cluster: "m2"}}
-	reconcile := func() []string { // as the controller does: the status has what the engine shows, and then the engine is told
+	reconcile := func() []string { // as the controller: it writes what Observe shows into the status, and then calls Place
 		got := observed(t, e, i)
 		i.Status.Members = nil
 		for _, name := range slices.Sorted(maps.Keys(got)) {

@@ -36,9 +36,9 @@ type member struct {
 	mu     sync.Mutex
 	copies map[types.NamespacedName]*placedCopy
 	seen   map[types.NamespacedName]*seenCopy
-	// conn is nil while the cluster does not answer. since is when that, or the connection, began; problem says why, refused whether what
-	// stands on the hub is the reason, and brief whether the connection before has not lasted. announced is what unreachable returned when the
-	// Instances were announced last.
+	// conn is nil while the cluster does not answer. since is when conn was set or became nil last. problem says why the cluster does not
+	// answer; refused reports whether objects of the hub are the reason, and brief whether the last connection ended soon. announced is what
+	// unreachable returned when the Instances were announced last.
 	conn               *connection
 	since              time.Time
 	problem, announced string

@@ -1,13 +1,10 @@
 package instance
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/plans"
 )
 
@@ -25,11 +22,11 @@ import (
 func (a *action) holdProgress(name string) {
 	before, after := a.Committed.Status, a.Next.Status
 	began, waits := plans.OnlyApplied(a.run.Version.Kinds, before.PlanStatus[name], after.PlanStatus[name])
-	if !waits || a.result.Transient {
+	if !waits || a.lasting || a.result.Transient {
 		return
 	}
 	left := a.ProgressDelay - a.Clock.Since(began)
-	if left <= 0 || hasNewClusterScoped(before.Resources, after.Resources) {
+	if left <= 0 {
 		return
 	}
 	expected := *before.DeepCopy()
@@ -39,13 +36,4 @@ func (a *action) holdProgress(name string) {
 		return
 	}
 	a.result.Hold, a.result.RequeueAfter = true, min(a.result.RequeueAfter, max(left, time.Millisecond))
-}
-
-// hasNewClusterScoped reports whether an inventory has the uid of an object without a namespace that an earlier one lacks.
-func hasNewClusterScoped(before, after []v1beta1.ResourceStatus) bool {
-	known := map[types.UID]bool{"": true}
-	for i := range before {
-		known[before[i].UID] = true
-	}
-	return slices.ContainsFunc(after, func(r v1beta1.ResourceStatus) bool { return r.Namespace == "" && !known[r.UID] })
 }

@@ -25,6 +25,8 @@ type execution struct {
 	run *runner.Run
 	// runRefusal says why PackagePolicies refuse the content of the run; empty if they do not.
 	runRefusal string
+	// lasting is set if a task of this reconcile has left something that must be committed at once.
+	lasting bool
 	// nextDeadline is when the next deadline of the run passes; zero if none does.
 	nextDeadline time.Time
 	// nextSearch is when the next search for the cause of what the run waits for is due; zero if it waits for nothing.
@@ -79,7 +81,7 @@ func (a *action) executeRun(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	a.result.Transient, a.nextSearch = a.result.Transient || done.Transient, done.NextSearch
+	a.result.Transient, a.nextSearch, a.lasting = a.result.Transient || done.Transient, done.NextSearch, done.Lasting
 	if done.Ended && a.deleted {
 		return true, a.releaseInstance(ctx)
 	}

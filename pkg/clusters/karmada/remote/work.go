@@ -59,7 +59,7 @@ func HasWork(ctx context.Context, hub client.Reader, cluster, name string) (bool
 	return true, nil
 }
 
-// carries reports whether a Work has an Instance, and not another one that has its name since.
+// carries reports whether a Work has an Instance, by its uid: another Instance may have got its name since.
 func carries(work *unstructured.Unstructured, instance *v1beta1.Instance) bool {
 	manifests, _, err := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
 	if err != nil {

@@ -151,8 +151,8 @@ func (c *crowd) see(i *v1beta1.Instance) error {
 	return nil
 }
 
-// numbered returns a function that returns Instances of an OperatorVersion, whose names have the numbers.
-func numbered(ov *v1beta1.OperatorVersion) func(n int) *v1beta1.Instance {
+// instancesOf returns a function that returns Instances of an OperatorVersion, whose names have the numbers.
+func instancesOf(ov *v1beta1.OperatorVersion) func(n int) *v1beta1.Instance {
 	return func(n int) *v1beta1.Instance { return gen.Instance(fmt.Sprintf("i%d", n), ov, nil) }
 }
 
@@ -163,5 +163,5 @@ func (b *Bench) crowd(ctx context.Context, p *plane.Plane, writers int) (*crowd,
 		return nil, err
 	}
 	ov := fourObjects(ns)
-	return &crowd{plane: p, namespace: ns, instance: numbered(ov), writers: writers, say: b.Say}, p.Create(ctx, ov)
+	return &crowd{plane: p, namespace: ns, instance: instancesOf(ov), writers: writers, say: b.Say}, p.Create(ctx, ov)
 }

@@ -27,21 +27,21 @@ import (
 // workersOfManager is how many Instances the manager works on at a time, and so does the bare client.
 const workersOfManager = 8
 
-// written is what is written for an Instance, by its user and by the manager, as it stands in a cluster.
-type written struct {
+// example is an Instance, and the objects that the manager has written for it.
+type example struct {
 	name            string
 	instance        *unstructured.Unstructured
 	objects, others []*unstructured.Unstructured // others are the record of the run, and the events
 }
 
-// recordWritten reads what was written for an Instance.
-func recordWritten(ctx context.Context, p *plane.Plane, ns, name string) (*written, error) {
-	w := &written{name: name}
+// readExample reads an Instance and its objects.
+func readExample(ctx context.Context, p *plane.Plane, ns, name string) (*example, error) {
+	w := &example{name: name}
 	read := func(gvk schema.GroupVersionKind, is func(u *unstructured.Unstructured) bool) (out []*unstructured.Unstructured, err error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
 		if err := p.List(ctx, list, client.InNamespace(ns)); err != nil {
-			return nil, fmt.Errorf("record what is written for Instance %s: %w", name, err)
+			return nil, fmt.Errorf("read the objects of Instance %s: %w", name, err)
 		}
 		for i := range list.Items {
 			if u := &list.Items[i]; is(u) {
@@ -85,7 +85,7 @@ func recordWritten(ctx context.Context, p *plane.Plane, ns, name string) (*writt
 
 // as returns an object for another Instance: with its name in place of the first one's in each text, its uid in owner references, and
 // nothing that the API server sets.
-func (w *written) as(u *unstructured.Unstructured, ns, name string, uid types.UID) *unstructured.Unstructured {
+func (w *example) as(u *unstructured.Unstructured, ns, name string, uid types.UID) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: rename(u.Object, w.name, name).(map[string]any)}
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"} {
 		unstructured.RemoveNestedField(out.Object, "metadata", field)
@@ -134,7 +134,7 @@ func rename(value any, from, to string) any {
 }
 
 // burstOfBareClient returns the p99 and the total time of each burst of n Instances that a bare client writes.
-func (b *Bench) burstOfBareClient(ctx context.Context, w *written, n int) (late, all []float64, err error) {
+func (b *Bench) burstOfBareClient(ctx context.Context, w *example, n int) (late, all []float64, err error) {
 	p, err := plane.StartBare("full")
 	if err != nil {
 		return nil, nil, err
@@ -147,11 +147,7 @@ func (b *Bench) burstOfBareClient(ctx context.Context, w *written, n int) (late,
 	if err != nil {
 		return nil, nil, err
 	}
-	ns, err := p.NewNamespace(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	c := &bareClient{plane: p, ns: ns, w: w}
+	c := &bareClient{plane: p, ns: "default", w: w}
 	if _, _, err := c.come(ctx, 0, 1); err != nil {
 		return nil, nil, err
 	}
@@ -166,11 +162,12 @@ func (b *Bench) burstOfBareClient(ctx context.Context, w *written, n int) (late,
 	return late, all, nil
 }
 
-// bareClient writes what was written for an Instance for many that come at once, on a control plane without a manager.
+// bareClient creates many Instances at once on a control plane without a manager, and writes for each what the manager has written for the
+// example.
 type bareClient struct {
 	plane *plane.Plane
 	ns    string
-	w     *written
+	w     *example
 
 	mu       sync.Mutex
 	observed map[string]chan struct{} // closed when the Deployment of the name is observed

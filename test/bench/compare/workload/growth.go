@@ -21,7 +21,7 @@ import (
 // maxExponent is the aim for each exponent of growth: 1 is a cost in proportion to the size, and 2 its square.
 const maxExponent = 1.1
 
-// growthLimit bounds what is measured at one size.
+// growthLimit bounds the time of a measurement at one size.
 const growthLimit = 10 * time.Minute
 
 func growth() Workload {
@@ -36,11 +36,11 @@ of one Instance, one after the other.`,
 	}
 }
 
-// dimension is what may grow.
+// dimension is one of the things that grow.
 type dimension struct {
 	name  string
 	sizes []int
-	// prepare makes what is there before a measurement in a new namespace, and returns what is measured.
+	// prepare makes the objects that exist before a measurement in a new namespace. It returns the function that is measured.
 	prepare func(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error)
 }
 
@@ -127,8 +127,8 @@ func dimensions() []dimension {
 	}
 }
 
-// one creates Instances one after the other, and awaits each.
-func one(ctx context.Context, p *plane.Plane, instances ...*v1beta1.Instance) error {
+// runEach creates Instances one after the other, and awaits each.
+func runEach(ctx context.Context, p *plane.Plane, instances ...*v1beta1.Instance) error {
 	for _, i := range instances {
 		if err := p.Create(ctx, i); err != nil {
 			return err
@@ -140,8 +140,8 @@ func one(ctx context.Context, p *plane.Plane, instances ...*v1beta1.Instance) er
 	return nil
 }
 
-// together creates objects, 16 at a time.
-func together[T client.Object](ctx context.Context, p *plane.Plane, objects []T) error {
+// createAll creates objects, 16 at a time.
+func createAll[T client.Object](ctx context.Context, p *plane.Plane, objects []T) error {
 	failed := make([]error, len(objects))
 	slots := make(chan struct{}, 16)
 	var all sync.WaitGroup
@@ -164,7 +164,9 @@ func together[T client.Object](ctx context.Context, p *plane.Plane, objects []T)
 func manyObjects(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error) {
 	ov := gen.Version(ns, "objects", gen.Param("COUNT", "1", ""), gen.Apply("all", "all.yaml"), gen.Serial(v1beta1.DeployPlan, "all"), gen.Template("all.yaml",
 		"{{ range $i := until (int .Params.COUNT) }}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ $.Name }}-{{ $i }}\"}\ndata: {key: value}\n{{ end }}"))
-	return func() error { return one(ctx, p, gen.Instance("i", ov, map[string]string{"COUNT": strconv.Itoa(n)})) }, p.Create(ctx, ov)
+	return func() error {
+		return runEach(ctx, p, gen.Instance("i", ov, map[string]string{"COUNT": strconv.Itoa(n)}))
+	}, p.Create(ctx, ov)
 }
 
 func manySteps(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error) {
@@ -174,7 +176,7 @@ func manySteps(ctx context.Context, p *plane.Plane, ns string, n int) (func() er
 	}
 	ov := gen.Version(ns, "steps", gen.Apply("one", "one.yaml"), gen.Serial(v1beta1.DeployPlan, tasks...),
 		gen.Template("one.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-{{ .StepName }}\"}\ndata: {key: value}\n"))
-	return func() error { return one(ctx, p, gen.Instance("i", ov, nil)) }, p.Create(ctx, ov)
+	return func() error { return runEach(ctx, p, gen.Instance("i", ov, nil)) }, p.Create(ctx, ov)
 }
 
 // single is an OperatorVersion whose Instances have one ConfigMap.
@@ -184,14 +186,12 @@ func single(ns, name string, mods ...gen.VersionMod) *v1beta1.OperatorVersion {
 
 func manyInstances(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error) {
 	ov := single(ns, "single")
-	c := &crowd{plane: p, namespace: ns, instance: numbered(ov), writers: 16, say: quiet}
+	c := &crowd{plane: p, namespace: ns, instance: instancesOf(ov), writers: 16, say: func(string, ...any) {}}
 	return func() error {
 		_, _, err := c.come(ctx, 0, n)
 		return err
 	}, p.Create(ctx, ov)
 }
-
-func quiet(string, ...any) {}
 
 func manyNamespaces(ctx context.Context, p *plane.Plane, _ string, n int) (func() error, error) {
 	versions := make([]*v1beta1.OperatorVersion, n)
@@ -219,9 +219,9 @@ func manyVersions(object string) func(ctx context.Context, p *plane.Plane, ns st
 
 // comeWith returns a function that creates OperatorVersions, and an Instance of each, and awaits the Instances. ns is the namespace of all, or empty.
 func comeWith(ctx context.Context, p *plane.Plane, ns string, versions []*v1beta1.OperatorVersion) func() error {
-	c := &crowd{plane: p, namespace: ns, instance: func(n int) *v1beta1.Instance { return numbered(versions[n])(n) }, writers: 16, say: quiet}
+	c := &crowd{plane: p, namespace: ns, instance: func(n int) *v1beta1.Instance { return instancesOf(versions[n])(n) }, writers: 16, say: func(string, ...any) {}}
 	return func() error {
-		if err := together(ctx, p, versions); err != nil {
+		if err := createAll(ctx, p, versions); err != nil {
 			return err
 		}
 		_, _, err := c.come(ctx, 0, len(versions))
@@ -234,7 +234,7 @@ func manyRevisions(ctx context.Context, p *plane.Plane, ns string, n int) (func(
 	if err := p.Create(ctx, ov); err != nil {
 		return nil, err
 	}
-	if err := one(ctx, p, gen.Instance("i", ov, nil)); err != nil {
+	if err := runEach(ctx, p, gen.Instance("i", ov, nil)); err != nil {
 		return nil, err
 	}
 	return func() error {
@@ -256,8 +256,8 @@ func manyRevisions(ctx context.Context, p *plane.Plane, ns string, n int) (func(
 	}, nil
 }
 
-// measuredOnce is how many Instances get parameters: one alone costs too little to be measured.
-const measuredOnce = 10
+// parameterInstances is how many Instances get parameters. A single Instance costs too little to be measured.
+const parameterInstances = 10
 
 func manyParameters(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error) {
 	values, mods := map[string]string{}, []gen.VersionMod{}
@@ -276,10 +276,10 @@ func withParameters(ctx context.Context, p *plane.Plane, ns string, values map[s
 	ov := gen.Version(ns, "parameters", append(mods, gen.Apply("one", "one.yaml"), gen.Serial(v1beta1.DeployPlan, "one"),
 		gen.Template("one.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}\"}\ndata: {key: \""+text+"\"}\n"))...)
 	var instances []*v1beta1.Instance
-	for i := range measuredOnce {
+	for i := range parameterInstances {
 		instances = append(instances, gen.Instance(fmt.Sprintf("i%d", i), ov, values))
 	}
-	return func() error { return one(ctx, p, instances...) }, p.Create(ctx, ov)
+	return func() error { return runEach(ctx, p, instances...) }, p.Create(ctx, ov)
 }
 
 // parent is an OperatorVersion whose Instances have children of others, all in one step.
@@ -304,7 +304,7 @@ func manyChildren(ctx context.Context, p *plane.Plane, ns string, n int) (func()
 		tasks = append(tasks, child(fmt.Sprintf("child%d", i), "single"))
 	}
 	ov := parent(ns, "parent", tasks...)
-	return func() error { return one(ctx, p, gen.Instance("i", ov, nil)) }, together(ctx, p, []*v1beta1.OperatorVersion{single(ns, "single-0.1.0"), ov})
+	return func() error { return runEach(ctx, p, gen.Instance("i", ov, nil)) }, createAll(ctx, p, []*v1beta1.OperatorVersion{single(ns, "single-0.1.0"), ov})
 }
 
 func manyGenerations(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error) {
@@ -314,5 +314,5 @@ func manyGenerations(ctx context.Context, p *plane.Plane, ns string, n int) (fun
 		ov = parent(ns, fmt.Sprintf("g%d-0.1.0", i), child(fmt.Sprintf("child%d", i), fmt.Sprintf("g%d", i-1)))
 		versions = append(versions, ov)
 	}
-	return func() error { return one(ctx, p, gen.Instance("i", ov, nil)) }, together(ctx, p, versions)
+	return func() error { return runEach(ctx, p, gen.Instance("i", ov, nil)) }, createAll(ctx, p, versions)
 }

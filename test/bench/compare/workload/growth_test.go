@@ -24,9 +24,9 @@ func TestGrowthExponent(t *testing.T) {
 	}
 }
 
-// TestWrittenAs: an object of another Instance has its name wherever the first one's stood, and its uid.
-func TestWrittenAs(t *testing.T) {
-	w := &written{name: "i1"}
+// TestExampleAs: an object of another Instance has its name wherever the first one's stood, and its uid.
+func TestExampleAs(t *testing.T) {
+	w := &example{name: "i1"}
 	got := w.as(&unstructured.Unstructured{Object: map[string]any{
 		"kind": "Deployment", "metadata": map[string]any{
 			"name": "i1", "namespace": "first", "uid": "u", "resourceVersion": "7", "generation": int64(1), "labels": map[string]any{"app": "i1", "other": "i12", "i1": "key"},

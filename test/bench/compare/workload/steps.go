@@ -42,7 +42,7 @@ func runSteps(ctx context.Context, b *Bench, s *report.Section) error {
 		return err
 	}
 	var kudo []float64
-	var w *written
+	var w *example
 	if err := b.on("full", func(p *plane.Plane) (err error) {
 		kudo, w, err = b.burst(ctx, p, s)
 		return err
@@ -143,8 +143,8 @@ func (b *Bench) chainVersion(ctx context.Context, p *plane.Plane) (*v1beta1.Oper
 	return ov, err
 }
 
-// burst measures Instances that come at once, and returns the p99 of each round, and what was written for one of the Instances.
-func (b *Bench) burst(ctx context.Context, p *plane.Plane, s *report.Section) ([]float64, *written, error) {
+// burst measures Instances that come at once, and returns the p99 of each round, and one of the Instances with its objects.
+func (b *Bench) burst(ctx context.Context, p *plane.Plane, s *report.Section) ([]float64, *example, error) {
 	n := b.Sizes.Burst
 	c, err := b.crowd(ctx, p, n)
 	if err != nil {
@@ -171,7 +171,7 @@ func (b *Bench) burst(ctx context.Context, p *plane.Plane, s *report.Section) ([
 		return nil, nil, err
 	}
 	s.Figures = append(s.Figures, report.Told(fmt.Sprintf("%d times helm upgrade --install --wait, %d at a time: median of one, all", n, helmAtOnce), "%.2f s, %.2f s", report.Median(times), took.Seconds()))
-	w, err := recordWritten(ctx, p, c.namespace, "i1")
+	w, err := readExample(ctx, p, c.namespace, "i1")
 	return late, w, err
 }
 
