@@ -19,9 +19,9 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 )
 
-// Names knows the names of objects that kudo has not made, and that the mirror thus does not show. When tasks have created minCreated objects
-// of a kind, Names starts one watch of the metadata of that kind in all namespaces, and tasks need not ask the API server for each name. The
-// watch ends when no task has needed it for nameIdle.
+// Names knows the names of objects that kudo has not made, and that the mirror thus does not show. When tasks have created minCreated
+// objects of a kind, Names starts one watch of the metadata of that kind in all namespaces, and tasks need not ask the API server for
+// each name. The watch ends when no task has needed it for nameIdle.
 //
 //	created of the kind       fewer than minCreated     → not known
 //	kinds with a watch        maxNameKinds others       → not known

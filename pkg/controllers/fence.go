@@ -20,8 +20,8 @@ const (
 var errLeaseExpired = errors.New("the lease " + leaseName + " of this manager has expired, and another may lead: nothing is written")
 
 // fence refuses the writes of a manager whose lease has expired. The election ends such a manager, too. But a manager that was frozen
-// continues the steps of its plan for a moment when it resumes, while another manager has done these steps and later ones: it could create an
-// object again that a later step has deleted. A manager that has not led yet may write its certificate, for example.
+// continues the steps of its plan for a moment when it resumes, while another manager has done these steps and later ones: it could
+// create an object again that a later step has deleted. A manager that has not led yet may write its certificate, for example.
 type fence struct {
 	clock     clock.PassiveClock
 	namespace string

@@ -17,9 +17,10 @@ const (
 	nextWork = render.MaxBudget / 8
 )
 
-// nextObjects returns the names of the objects of the steps that follow, in the order of the steps. It ends at the first task that is no Apply
-// task, or whose templates cannot be rendered. When these names are committed, no commit is needed between two steps whose objects are ready
-// at once. A step may write another object than nextObjects has named: the name of that object is committed before its step.
+// nextObjects returns the names of the objects of the steps that follow, in the order of the steps. It ends at the first task that is
+// no Apply task, or whose templates cannot be rendered. When these names are committed, no commit is needed between two steps whose
+// objects are ready at once. A step may write another object than nextObjects has named: the name of that object is committed before
+// its step.
 func (e *execution) nextObjects() (out []apply.ID) {
 	for i, phase := range e.plan.Phases {
 		for j, step := range phase.Steps {
