@@ -1,21 +1,30 @@
 package hub
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
+	"kudo.dev/kudo/operators/render"
 	"kudo.dev/kudo/test/corpus"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
+	"kudo.dev/kudo/test/sourcetree"
 )
 
 // checkInventory checks C3 and C43: on a hub that writes to the clusters of an inventory itself, the same holds as with Karmada.
@@ -26,11 +35,10 @@ func checkInventory(t *testing.T, karmada *planes) {
 	c, err := e.Connect()
 	env.Must(t, err)
 	p := &planes{hub: plane{e, c}, members: karmada.members, grant: func(t *testing.T, namespace string) {
-		env.Must(t, c.Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: gen.Meta(namespace, "kudo-hub-sources"),
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kudo-hub-sources"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "kudo-system", Name: "kudo-manager"}},
-		}))
+		bindSources(t, c, namespace, "kudo-hub-sources", "kudo-manager")
+		for _, member := range karmada.members {
+			bindSources(t, member, namespace, "kudo-hub-member-sources", "kudo-hub")
+		}
 	}}
 	c.DefineFiles(t, corpus.Karmada(t), "multicluster/*.yaml")
 	p.manager = p.hub.NewHubManager(t, "--set", "clustersEngine=inventory")
@@ -47,19 +55,47 @@ func checkInventory(t *testing.T, karmada *planes) {
 		run  func(t *testing.T, p *planes)
 	}{
 		{"Place", checkPlace}, {"Waves", checkWaves}, {"Stop", checkStop}, {"Remove", checkRemove}, {"Delete", checkDelete}, {"Cleanup", checkCleanup},
-		{"Forget", checkForget}, {"Decision", checkDecision}, {"DecideRight", checkDecideRight}, {"Honest", checkHonest},
+		{"Forget", checkForget}, {"Decision", checkDecision}, {"DecideRight", checkDecideRight}, {"InstallRight", checkInstallRight}, {"Honest", checkHonest},
 		{"Killed", checkKilledInventory},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, p) })
 	}
 }
 
-// register creates the ClusterProfile of a member, which is reached at an address, and the Secret with its credentials.
+// bindSources gives an account of kudo the right to the sources of values of a namespace.
+func bindSources(t *testing.T, c client.Client, namespace, role, account string) {
+	t.Helper()
+	env.Must(t, c.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: gen.Meta(namespace, role), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "kudo-system", Name: account}},
+	}))
+}
+
+// createExample creates the objects of a file of docs/examples/hub-member in a member.
+func createExample(t *testing.T, member plane, name string, edit func(obj *unstructured.Unstructured)) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(sourcetree.Root(), "docs", "examples", "hub-member", name))
+	env.Must(t, err)
+	decoded, err := render.Decode(name, string(text))
+	env.Must(t, err)
+	for _, obj := range decoded.Objects {
+		edit(obj)
+		env.Must(t, member.Create(t.Context(), obj))
+		t.Cleanup(func() { _ = member.Delete(context.Background(), obj) })
+	}
+}
+
+// register makes the account of the hub in a member, with the rights that the page names, and creates the ClusterProfile of the member, which is
+// reached at an address, and the Secret with its credentials.
 func register(t *testing.T, hub plane, name string, member plane, address string) {
 	t.Helper()
 	config := rest.CopyConfig(member.Config)
 	env.Must(t, rest.LoadTLSFiles(config))
-	env.Must(t, hub.Create(t.Context(), gen.KubeconfigSecret("kudo-system", name, address, config)))
+	createExample(t, member, "role.yaml", func(*unstructured.Unstructured) {})
+	account, token := &corev1.ServiceAccount{ObjectMeta: gen.Meta("kudo-system", "kudo-hub")}, &authenticationv1.TokenRequest{}
+	env.Must(t, member.SubResource("token").Create(t.Context(), account, token))
+	env.Must(t, hub.Create(t.Context(), &corev1.Secret{ObjectMeta: gen.Meta("kudo-system", name), StringData: map[string]string{
+		"server": address, "token": token.Status.Token}}))
 	profile, status := gen.ClusterProfile("kudo-system", name, address, config.CAData)
 	env.Must(t, hub.Create(t.Context(), profile))
 	profile.Object["status"] = status
@@ -84,6 +120,34 @@ func checkForget(t *testing.T, p *planes) {
 	if got := await(t, p, i, metav1.ConditionTrue, v1beta1.ReasonMembersReady); len(got.Status.Members) != 1 {
 		t.Errorf("members %+v", got.Status.Members)
 	}
+}
+
+// checkInstallRight checks C40: an OperatorVersion with an install plan reaches a member only if the hub's account there has the verb install for
+// its name.
+func checkInstallRight(t *testing.T, p *planes) {
+	ns := p.newNamespace(t)
+	ov := version(ns)
+	gen.Serial("install", "app")(ov)
+	gen.InstallPlan("install")(ov)
+	ov.Name = "installs-" + ns
+	env.Must(t, p.hub.Create(t.Context(), ov))
+	i := gen.Instance("book", ov, nil)
+	i.Spec.Placement = &v1beta1.Placement{Clusters: []v1beta1.PlacedCluster{{Name: "m1"}}}
+	env.Must(t, p.hub.Create(t.Context(), i))
+	wait(t, "the member refuses the OperatorVersion", func() error {
+		got := env.Read(t, p.hub, &v1beta1.Instance{}, ns, "book")
+		if m := got.Status.Members; len(m) == 1 && m[0].State == v1beta1.MemberNotApplied && strings.Contains(m[0].Message, `it needs the verb "install"`) {
+			return nil
+		}
+		return fmt.Errorf("%+v", got.Status.Members)
+	})
+	createExample(t, p.members["m1"], "install.yaml", func(obj *unstructured.Unstructured) {
+		if rules, found, _ := unstructured.NestedSlice(obj.Object, "rules"); found {
+			rules[0].(map[string]any)["resourceNames"] = []any{ov.Name}
+			env.Must(t, unstructured.SetNestedSlice(obj.Object, rules, "rules"))
+		}
+	})
+	await(t, p, i, metav1.ConditionTrue, v1beta1.ReasonMembersReady)
 }
 
 // line is a connection to a member, which can be cut.

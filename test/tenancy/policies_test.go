@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -216,5 +217,37 @@ func TestManagerRights(t *testing.T) {
 		if err := manager.Create(ctx, obj); !apierrors.IsForbidden(err) {
 			t.Errorf("%T: %v", obj, err)
 		}
+	}
+}
+
+// TestInstallByName is T1: a ClusterRole may give the verb install for OperatorVersions that it names. It gives the verb for no other one, and a
+// Role of the namespace gives it for none.
+func TestInstallByName(t *testing.T) {
+	ns := suite.NewNamespace(t)
+	personas(t, ns)
+	rule := rbacv1.PolicyRule{APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}, Verbs: []string{"install"}, ResourceNames: []string{ns + "-1"}}
+	env.Must(t, suite.Create(ctx, &rbacv1.Role{ObjectMeta: gen.Meta(ns, "installs"), Rules: []rbacv1.PolicyRule{rule}}))
+	bind(t, ns, otto, "Role", "installs")
+	create := func(name string) error {
+		return as(t, otto).Create(ctx, gen.Version(ns, name, gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("install", "cm"), gen.InstallPlan("install")), client.DryRunAll)
+	}
+	const refusal = `it needs the verb "install" on operatorversions.kudo.dev for the whole cluster`
+	env.Must(t, suite.AwaitRight(ctx, otto, authorizationv1.ResourceAttributes{Namespace: ns, Verb: "install", Group: "kudo.dev", Resource: "operatorversions", Name: ns + "-1"}))
+	if err := create(ns + "-1"); err == nil || !strings.Contains(err.Error(), refusal) {
+		t.Errorf("by a Role of the namespace: %v", err)
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: gen.Meta("", ns), Rules: []rbacv1.PolicyRule{rule}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: gen.Meta("", ns), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ns},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: otto}}}
+	for _, obj := range []client.Object{role, binding} {
+		env.Must(t, suite.Create(ctx, obj))
+		t.Cleanup(func() { _ = suite.Delete(ctx, obj) })
+	}
+	env.Must(t, suite.AwaitRight(ctx, otto, authorizationv1.ResourceAttributes{Verb: "install", Group: "kudo.dev", Resource: "operatorversions", Name: ns + "-1"}))
+	if err := create(ns + "-1"); err != nil {
+		t.Errorf("the OperatorVersion that the ClusterRole names: %v", err)
+	}
+	if err := create(ns + "-2"); err == nil || !strings.Contains(err.Error(), refusal) {
+		t.Errorf("another OperatorVersion: %v", err)
 	}
 }
