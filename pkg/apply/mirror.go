@@ -3,10 +3,12 @@ package apply
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +27,7 @@ import (
 type Mirror struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
-	// changed is called for each object that changed, whoever has written it.
+	// changed is called for each object that changed, whoever has written it, with the owners that the change concerns.
 	changed func(obj *unstructured.Unstructured)
 	log     logr.Logger
 	// ctx ends the watches.
@@ -104,9 +106,9 @@ func (m *Mirror) start(gvk schema.GroupVersionKind) *kindWatch {
 		}
 	})
 	_, _ = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { m.handleEvent(w, obj, false) },
-		UpdateFunc: func(_, obj any) { m.handleEvent(w, obj, false) },
-		DeleteFunc: func(obj any) { m.handleEvent(w, obj, true) },
+		AddFunc:    func(obj any) { m.handleEvent(w, nil, obj, false) },
+		UpdateFunc: func(before, obj any) { m.handleEvent(w, before, obj, false) },
+		DeleteFunc: func(obj any) { m.handleEvent(w, nil, obj, true) },
 	})
 	m.kinds[gvk] = w
 	go w.informer.RunWithContext(ctx)
@@ -124,7 +126,7 @@ func (m *Mirror) forget(gvk schema.GroupVersionKind, w *kindWatch) {
 }
 
 // handleEvent takes an event of the watch: what it shows replaces what we remember of our own writes, unless it is older.
-func (m *Mirror) handleEvent(w *kindWatch, event any, deleted bool) {
+func (m *Mirror) handleEvent(w *kindWatch, before, event any, deleted bool) {
 	if tombstone, ok := event.(cache.DeletedFinalStateUnknown); ok {
 		event = tombstone.Obj
 	}
@@ -138,8 +140,36 @@ func (m *Mirror) handleEvent(w *kindWatch, event any, deleted bool) {
 		delete(w.unobserved, key)
 	}
 	obj := seen.object()
+	if last, updated := before.(*packedObject); updated && len(obj.GetOwnerReferences()) > 1 {
+		obj = withAddedOwners(last.object(), obj)
+	}
 	w.mu.Unlock()
 	m.changed(obj)
+}
+
+// withAddedOwners returns an object with the owners that its last change concerns: those that were added, if nothing else has changed, and
+// else all. Without this, each of many owners that join an object would be reconciled when another one joins it.
+func withAddedOwners(before, obj *unstructured.Unstructured) *unstructured.Unstructured {
+	was, owners := before.GetOwnerReferences(), obj.GetOwnerReferences()
+	added := len(owners) - len(was)
+	if added <= 0 || obj.GetAnnotations()[TrimmedAnnotation] != "" || !equality.Semantic.DeepEqual(was, owners[:len(was)]) ||
+		!equality.Semantic.DeepEqual(withoutOwners(before), withoutOwners(obj)) {
+		return obj
+	}
+	out := &unstructured.Unstructured{Object: withoutOwners(obj)}
+	out.SetOwnerReferences(owners[len(was):])
+	return out
+}
+
+// withoutOwners returns the fields of an object without its owners and its resourceVersion. They share their values with the object.
+func withoutOwners(obj *unstructured.Unstructured) map[string]any {
+	out := maps.Clone(obj.Object)
+	metadata, _ := out["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	delete(metadata, "ownerReferences")
+	delete(metadata, "resourceVersion")
+	out["metadata"] = metadata
+	return out
 }
 
 // RecordWrite remembers what a write of ours answered, until the watch shows it. It changes the object.

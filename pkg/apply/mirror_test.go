@@ -90,11 +90,11 @@ func TestMirrorOrder(t *testing.T) {
 				case "saw":
 					_ = informer.store.Add(item)
 					informer.at = fmt.Sprint(version)
-					m.handleEvent(w, item, false)
+					m.handleEvent(w, nil, item, false)
 				case "deleted":
 					_ = informer.store.Delete(item)
 					informer.at = fmt.Sprint(version)
-					m.handleEvent(w, cache.DeletedFinalStateUnknown{Key: namespace + "/x", Obj: item}, true)
+					m.handleEvent(w, nil, cache.DeletedFinalStateUnknown{Key: namespace + "/x", Obj: item}, true)
 				case "wrote":
 					m.RecordWrite(copyAt(namespace, uid, version))
 				}
@@ -174,5 +174,67 @@ func TestMirrorWatches(t *testing.T) {
 	}
 	if verbs["watch"] > 1 || verbs["list"] > 1 || verbs["watch"]+verbs["list"] == 0 {
 		t.Errorf("requests: %v", verbs)
+	}
+}
+
+// TestWithAddedOwners: an update that only adds owners concerns these, and any other update concerns all owners.
+func TestWithAddedOwners(t *testing.T) {
+	owned := func(version int, data string, owners ...string) *unstructured.Unstructured {
+		obj := copyAt("", "a", version)
+		obj.Object["data"] = map[string]any{"key": data}
+		var references []metav1.OwnerReference
+		for _, owner := range owners {
+			references = append(references, metav1.OwnerReference{APIVersion: "kudo.dev/v1beta1", Kind: "Installation", Name: owner, UID: types.UID(owner)})
+		}
+		obj.SetOwnerReferences(references)
+		return obj
+	}
+	edit := func(obj *unstructured.Unstructured, edit func(obj *unstructured.Unstructured)) *unstructured.Unstructured {
+		edit(obj)
+		return obj
+	}
+	now := metav1.Now()
+	for name, tc := range map[string]struct {
+		before, after *unstructured.Unstructured
+		want          string
+	}{
+		"Added":      {owned(1, "v", "a", "b"), owned(2, "v", "a", "b", "c", "d"), "c d"},
+		"AddedFirst": {owned(1, "v"), owned(2, "v", "a", "b"), "a b"},
+		"Removed":    {owned(1, "v", "a", "b", "c"), owned(2, "v", "a", "c"), "a c"},
+		"Replaced":   {owned(1, "v", "a", "b"), owned(2, "v", "a", "c", "d"), "a c d"},
+		"Changed":    {owned(1, "v", "a", "b"), owned(2, "w", "a", "b", "c"), "a b c"},
+		"Same":       {owned(1, "v", "a", "b"), owned(2, "v", "a", "b"), "a b"},
+		"Deleted": {owned(1, "v", "a", "b"), edit(owned(2, "v", "a", "b", "c"), func(obj *unstructured.Unstructured) {
+			obj.SetDeletionTimestamp(&now)
+		}), "a b c"},
+		"Replacement": {owned(1, "v", "a", "b"), edit(owned(2, "v", "a", "b", "c"), func(obj *unstructured.Unstructured) { obj.SetUID("b") }), "a b c"},
+		"Trimmed": {owned(1, "v", "a", "b"), edit(owned(2, "v", "a", "b", "c"), func(obj *unstructured.Unstructured) {
+			obj.SetAnnotations(map[string]string{TrimmedAnnotation: "true"})
+		}), "a b c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen *unstructured.Unstructured
+			m := &Mirror{changed: func(obj *unstructured.Unstructured) { seen = obj }}
+			whole := tc.after.DeepCopy()
+			before, err := pack(tc.before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := pack(tc.after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.handleEvent(&kindWatch{}, before, after, false)
+			var got []string
+			for _, owner := range seen.GetOwnerReferences() {
+				got = append(got, owner.Name)
+			}
+			if strings.Join(got, " ") != tc.want {
+				t.Errorf("it concerns %q, want %q", strings.Join(got, " "), tc.want)
+			}
+			if left := after.object().GetOwnerReferences(); len(left) != len(whole.GetOwnerReferences()) {
+				t.Errorf("the mirror has %d owners, want %d", len(left), len(whole.GetOwnerReferences()))
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kudo.dev/kudo/pkg/apply"
 	"kudo.dev/kudo/pkg/keyring"
@@ -26,11 +27,14 @@ var behaviorPrefixes = []string{"pod-security.kubernetes.io/", "rbac.authorizati
 // Content is what counts of an object when it is compared: all outside of metadata and status, and the labels that
 // change what it does.
 func Content(obj *unstructured.Unstructured) map[string]any {
-	out := obj.DeepCopy().Object
-	delete(out, "status")
-	metadata := map[string]any{}
+	out, metadata := map[string]any{}, map[string]any{}
+	for field, value := range obj.Object {
+		if field != "metadata" && field != "status" { // the metadata of an object with many owners is long
+			out[field] = runtime.DeepCopyJSONValue(value)
+		}
+	}
 	for _, field := range []string{"labels", "annotations"} {
-		values, _, _ := unstructured.NestedStringMap(out, "metadata", field)
+		values, _, _ := unstructured.NestedStringMap(obj.Object, "metadata", field)
 		for key, value := range values {
 			if slices.ContainsFunc(behaviorPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 				kept, _ := metadata[field].(map[string]any)
