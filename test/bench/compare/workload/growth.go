@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,6 +10,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
@@ -31,7 +36,8 @@ func growth() Workload {
 manager. The exponent is that between the two largest sizes, where what is the same for each size counts least: 1 is a cost in proportion
 to the size, 2 its square. Objects are ConfigMaps. A step waits for the one before it, and a child is an Instance that a KudoOperator task creates, which
 applies one ConfigMap. Parameters, and the bytes of one parameter, are given to ten Instances one after the other, whose ConfigMap has their length or their number. Revisions are changes
-of one Instance, one after the other.`,
+of one Instance, one after the other. Each holder of a shared object is an entry in the list of its owners, so that the object grows, and
+is written once for each: the bare client writes these entries, and nothing else.`,
 		Run: runGrowth,
 	}
 }
@@ -40,9 +46,14 @@ of one Instance, one after the other.`,
 type dimension struct {
 	name  string
 	sizes []int
-	// prepare makes the objects that exist before a measurement in a new namespace. It returns the function that is measured.
-	prepare func(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error)
+	// prepare prepares the measurement of kudo.
+	prepare preparation
+	// floor prepares that of a bare client, which writes only what cannot grow in proportion. It is nil where there is no such thing.
+	floor preparation
 }
+
+// preparation makes the objects that exist before a measurement of size n, in a new namespace. It returns the function that is measured.
+type preparation func(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error)
 
 func runGrowth(ctx context.Context, b *Bench, s *report.Section) error {
 	for _, d := range dimensions() {
@@ -58,27 +69,44 @@ func runGrowth(ctx context.Context, b *Bench, s *report.Section) error {
 
 // measure measures each size, and the exponents.
 func (d dimension) measure(ctx context.Context, b *Bench, p *plane.Plane, s *report.Section) error {
-	if _, err := d.sample(ctx, p, 1); err != nil { // the first one waits for watches of new kinds
+	seconds, cpu, err := d.exponents(ctx, b, p, s, "kudo", d.prepare)
+	if err != nil {
 		return err
+	}
+	s.Figures = append(s.Figures,
+		report.AtMost(d.name+": exponent of the time", seconds, maxExponent, "%.2f"),
+		report.AtMost(d.name+": exponent of the CPU time of manager and apiserver", cpu, maxExponent, "%.2f"))
+	if d.floor == nil {
+		return nil
+	}
+	if seconds, cpu, err = d.exponents(ctx, b, p, s, "bare client", d.floor); err == nil {
+		s.Figures = append(s.Figures, report.Told(d.name+", by a bare client: exponents of the time and of the CPU time", "%.2f, %.2f", seconds, cpu))
+	}
+	return err
+}
+
+// exponents measures a tool at each size. It returns the exponents of the time, and of the CPU time of manager and apiserver.
+func (d dimension) exponents(ctx context.Context, b *Bench, p *plane.Plane, s *report.Section, tool string,
+	prepare preparation) (seconds, cpu float64, err error) {
+	if _, err := sample(ctx, p, 1, prepare); err != nil { // the first one waits for watches of new kinds
+		return 0, 0, err
 	}
 	var samples []report.Sample
 	for _, n := range d.sizes {
-		b.Say("%s: %d", d.name, n)
-		sample, err := d.sample(ctx, p, n)
+		b.Say("%s, %s: %d", d.name, tool, n)
+		one, err := sample(ctx, p, n, prepare)
 		if err != nil {
-			return err
+			return 0, 0, err
 		}
-		table{s}.add(d.name, n, "kudo", sample)
-		samples = append(samples, sample)
+		table{s}.add(d.name, n, tool, one)
+		samples = append(samples, one)
 	}
 	larger, largest := len(d.sizes)-2, len(d.sizes)-1
 	exponent := func(cost func(report.Sample) float64) float64 {
 		return growthExponent(float64(d.sizes[larger]), float64(d.sizes[largest]), cost(samples[larger]), cost(samples[largest]))
 	}
-	s.Figures = append(s.Figures,
-		report.AtMost(d.name+": exponent of the time", exponent(func(one report.Sample) float64 { return one.Seconds }), maxExponent, "%.2f"),
-		report.AtMost(d.name+": exponent of the CPU time of manager and apiserver", exponent(func(one report.Sample) float64 { return one.ToolCPU + one.ServerCPU }), maxExponent, "%.2f"))
-	return nil
+	return exponent(func(one report.Sample) float64 { return one.Seconds }),
+		exponent(func(one report.Sample) float64 { return one.ToolCPU + one.ServerCPU }), nil
 }
 
 // growthExponent is the power of the size with which a cost grows between two sizes.
@@ -86,12 +114,14 @@ func growthExponent(size, larger, cost, higher float64) float64 {
 	return math.Log(higher/cost) / math.Log(larger/size)
 }
 
-func (d dimension) sample(ctx context.Context, p *plane.Plane, n int) (report.Sample, error) {
+// sample measures one size.
+func sample(ctx context.Context, p *plane.Plane, n int,
+	prepare preparation) (report.Sample, error) {
 	ns, err := p.NewNamespace(ctx)
 	if err != nil {
 		return report.Sample{}, err
 	}
-	run, err := d.prepare(ctx, p, ns, n)
+	run, err := prepare(ctx, p, ns, n)
 	if err != nil {
 		return report.Sample{}, err
 	}
@@ -113,17 +143,17 @@ func (d dimension) sample(ctx context.Context, p *plane.Plane, n int) (report.Sa
 
 func dimensions() []dimension {
 	return []dimension{
-		{"objects of a step", []int{100, 320, 1000, 3200}, manyObjects},
-		{"steps of a plan", []int{32, 100, 320, 1000}, manySteps},
-		{"Instances of a namespace", []int{100, 320, 1000, 3200}, manyInstances},
-		{"namespaces of an Instance each", []int{32, 100, 320, 1000}, manyNamespaces},
-		{"OperatorVersions, with an object of an install plan and an Instance each", []int{32, 100, 320, 1000}, manyVersions("shared-%d")},
-		{"holders of a shared object", []int{32, 100, 320, 1000}, manyVersions("shared # %d")},
-		{"revisions of an Instance", []int{32, 100, 320, 1000}, manyRevisions},
-		{"parameters", []int{32, 100, 320, 1000}, manyParameters},
-		{"KiB of a parameter", []int{8, 32, 100, 320}, longParameter},
-		{"children of an Instance", []int{8, 16, 32, 64}, manyChildren},
-		{"generations of children", []int{1, 2, 4, 8}, manyGenerations},
+		{name: "objects of a step", sizes: []int{100, 320, 1000, 3200}, prepare: manyObjects},
+		{name: "steps of a plan", sizes: []int{32, 100, 320, 1000}, prepare: manySteps},
+		{name: "Instances of a namespace", sizes: []int{100, 320, 1000, 3200}, prepare: manyInstances},
+		{name: "namespaces of an Instance each", sizes: []int{32, 100, 320, 1000}, prepare: manyNamespaces},
+		{name: "OperatorVersions, with an object of an install plan and an Instance each", sizes: []int{32, 100, 320, 1000}, prepare: manyVersions("shared-%d")},
+		{name: "holders of a shared object", sizes: []int{32, 100, 320, 1000}, prepare: manyVersions("shared # %d"), floor: manyOwners},
+		{name: "revisions of an Instance", sizes: []int{32, 100, 320, 1000}, prepare: manyRevisions},
+		{name: "parameters", sizes: []int{32, 100, 320, 1000}, prepare: manyParameters},
+		{name: "KiB of a parameter", sizes: []int{8, 32, 100, 320}, prepare: longParameter},
+		{name: "children of an Instance", sizes: []int{8, 16, 32, 64}, prepare: manyChildren},
+		{name: "generations of children", sizes: []int{1, 2, 4, 8}, prepare: manyGenerations},
 	}
 }
 
@@ -206,7 +236,7 @@ func manyNamespaces(ctx context.Context, p *plane.Plane, _ string, n int) (func(
 }
 
 // manyVersions returns a dimension of OperatorVersions that install a ConfigMap, whose name an expression of Go's fmt makes from their number.
-func manyVersions(object string) func(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error) {
+func manyVersions(object string) preparation {
 	return func(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error) {
 		versions := make([]*v1beta1.OperatorVersion, n)
 		for i := range n {
@@ -215,6 +245,32 @@ func manyVersions(object string) func(ctx context.Context, p *plane.Plane, ns st
 		}
 		return comeWith(ctx, p, ns, versions), nil
 	}
+}
+
+// manyOwners adds owners to one object, one after the other, by the patch that kudo sends for each of them.
+func manyOwners(ctx context.Context, p *plane.Plane, ns string, n int) (func() error, error) {
+	shared := &corev1.ConfigMap{ObjectMeta: gen.Meta(ns, "shared")}
+	if err := p.Create(ctx, shared); err != nil {
+		return nil, err
+	}
+	return func() error {
+		for i := range n {
+			name := fmt.Sprintf("%s-v%d-%08x", ns, i, i)
+			owner := metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "Installation", Name: name, UID: uuid.NewUUID()}
+			add := map[string]any{"op": "add", "path": "/metadata/ownerReferences/-", "value": owner}
+			if i == 0 {
+				add["path"], add["value"] = "/metadata/ownerReferences", []metav1.OwnerReference{owner}
+			}
+			patch, err := json.Marshal([]map[string]any{{"op": "test", "path": "/metadata/uid", "value": shared.UID}, add})
+			if err != nil {
+				return err
+			}
+			if err := p.Patch(ctx, shared, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
 // comeWith returns a function that creates OperatorVersions, and an Instance of each, and awaits the Instances. ns is the namespace of all, or empty.
