@@ -95,20 +95,22 @@ func run(ctx context.Context, o options) error {
 	committed := report.ParsePage(string(page))
 	var regressions, missed []string
 	for _, w := range chosen {
-		b.Say("workload %s", w.Name)
-		s := report.Section{Name: w.Name, Title: w.Title, About: w.About, Began: time.Now(), Load: busy, Quick: o.quick}
-		if err := w.Run(ctx, b, &s); err != nil {
-			return fmt.Errorf("workload %s: %w", w.Name, err)
-		}
-		fmt.Printf("%s\n\n", s.Title)
-		if err := s.Table(os.Stdout); err != nil {
+		s, worse, err := confirm(committed, func() (*report.Section, error) {
+			b.Say("workload %s", w.Name)
+			s := &report.Section{Name: w.Name, Title: w.Title, About: w.About, Began: time.Now(), Load: busy, Quick: o.quick}
+			if err := w.Run(ctx, b, s); err != nil {
+				return nil, fmt.Errorf("workload %s: %w", w.Name, err)
+			}
+			fmt.Printf("%s\n\n", s.Title)
+			if err := s.Table(os.Stdout); err != nil {
+				return nil, err
+			}
+			return s, keep(*s, used, o, committed) // what is measured is kept, whatever becomes of the next
+		})
+		if err != nil {
 			return err
 		}
-		if err := keep(s, used, o, committed); err != nil { // what is measured is kept, whatever becomes of the next
-			return err
-		}
-		regressions = append(regressions, s.Regressions(committed, machine().Cores)...)
-		missed = append(missed, s.Missed()...)
+		regressions, missed = append(regressions, worse...), append(missed, s.Missed()...)
 	}
 	if len(missed) > 0 {
 		return fmt.Errorf("more than it may be, on any machine:\n  %s", strings.Join(missed, "\n  "))
@@ -118,6 +120,25 @@ func run(ctx context.Context, o options) error {
 			strings.Join(regressions, "\n  "), o.page)
 	}
 	return nil
+}
+
+// confirm measures a workload, and once more if something has become worse than on the committed page. It returns the last measurement, and
+// what is worse in both.
+func confirm(committed report.Page, measure func() (*report.Section, error)) (s *report.Section, worse []string, err error) {
+	if s, err = measure(); err != nil {
+		return nil, nil, err
+	}
+	regressions := s.Regressions(committed, machine().Cores)
+	if len(regressions) > 0 {
+		if s, err = measure(); err != nil {
+			return nil, nil, err
+		}
+		regressions = report.Confirmed(regressions, s.Regressions(committed, machine().Cores))
+	}
+	for _, r := range regressions {
+		worse = append(worse, r.Text)
+	}
+	return s, worse, nil
 }
 
 func choose(only string) ([]workload.Workload, error) {

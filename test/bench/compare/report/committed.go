@@ -2,14 +2,16 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // Tolerance is how much worse than the committed figures new ones may be.
 const (
-	// timeTolerance is the share of a ratio of times that may be lost: medians of ten rounds vary by some 15 %.
-	timeTolerance = 0.30
+	// timeTolerance is the share of a ratio of times that may be lost. Medians of ten rounds vary by nearly as much, so that what is lost in one
+	// run counts only if another run loses it, too.
+	timeTolerance = 0.15
 	// requestTolerance is the share of requests that may be added, and requestSlack their number where there are few.
 	// Events are sent in batches, and status patches depend on what a watch shows first.
 	requestTolerance, requestSlack = 0.05, 2
@@ -64,31 +66,51 @@ func (p Page) Rows(title string) []Row {
 // isProvisional reports whether the times of a section do not count.
 func (p Page) isProvisional(title string) bool { return strings.Contains(p[title], provisional) }
 
+// Regression is a line that has become worse than on the committed page.
+type Regression struct {
+	Case, Subject string
+	Size          int
+	// Text names the line, and has both values.
+	Text string
+}
+
+// Confirmed returns the regressions of which another run of the section has one, too.
+func Confirmed(regressions, again []Regression) []Regression {
+	return slices.DeleteFunc(slices.Clone(regressions), func(r Regression) bool {
+		return !slices.ContainsFunc(again, func(other Regression) bool {
+			return other.Case == r.Case && other.Size == r.Size && other.Subject == r.Subject
+		})
+	})
+}
+
 // Regressions returns what has become worse than on the committed page, beyond the tolerance: requests of kudo, and times of
 // the others as multiples of kudo's, both of the same run. Times of a busy machine or of a quick run are not compared.
-func (s *Section) Regressions(committed Page, cores int) []string {
+func (s *Section) Regressions(committed Page, cores int) []Regression {
 	before := map[[3]string]Row{}
 	for _, row := range committed.Rows(s.Title) {
 		before[[3]string{row.Case, row.Size, row.Subject}] = row
 	}
 	withTimes := s.caveats(cores) == s.version() && !committed.isProvisional(s.Title)
-	var out []string
+	var out []Regression
 	for i := range s.Series {
 		of := &s.Series[i]
 		old, found := before[[3]string{of.Case, fmt.Sprint(of.Size), of.Subject}]
 		if !found {
 			continue
 		}
-		where := fmt.Sprintf("%s: %s, %d", s.Title, of.Case, of.Size)
+		add := func(format string, args ...any) {
+			where := fmt.Sprintf("%s: %s, %d: ", s.Title, of.Case, of.Size)
+			out = append(out, Regression{Case: of.Case, Size: of.Size, Subject: of.Subject, Text: where + fmt.Sprintf(format, args...)})
+		}
 		if s.first(of) {
 			requests := Median(of.Of(func(one Sample) float64 { return float64(one.Requests) }))
 			if limit := float64(old.Requests)*(1+requestTolerance) + requestSlack; requests > limit {
-				out = append(out, fmt.Sprintf("%s: %.0f requests, %d committed", where, requests, old.Requests))
+				add("%.0f requests, %d committed", requests, old.Requests)
 			}
 			continue
 		}
 		if ratio := s.Ratio(of); withTimes && ratio > 0 && ratio < old.Ratio*(1-timeTolerance) {
-			out = append(out, fmt.Sprintf("%s: %.2f times as fast as %s, %.2f committed", where, ratio, of.Subject, old.Ratio))
+			add("%.2f times as fast as %s, %.2f committed", ratio, of.Subject, old.Ratio)
 		}
 	}
 	return out

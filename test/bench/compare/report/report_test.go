@@ -134,8 +134,8 @@ func TestRegressions(t *testing.T) {
 	}{
 		"Same":     {"nothing is worse", measured(1, 2, 100), page(measured(1, 2, 100)), nil},
 		"Machine":  {"times of another machine do not count, ratios do", measured(3, 6, 100), page(measured(1, 2, 100)), nil},
-		"Noise":    {"30 % are noise", measured(1, 1.45, 100), page(measured(1, 2, 100)), nil},
-		"Slower":   {"a ratio is lost", measured(1, 1.3, 100), page(measured(1, 2, 100)), []string{"Installing: install, 10: 1.30 times as fast as other, 2.00 committed"}},
+		"Noise":    {"15 % are noise", measured(1, 1.75, 100), page(measured(1, 2, 100)), nil},
+		"Slower":   {"a ratio is lost", measured(1, 1.65, 100), page(measured(1, 2, 100)), []string{"Installing: install, 10: 1.65 times as fast as other, 2.00 committed"}},
 		"Requests": {"more than 5 % and two requests are added", measured(1, 2, 108), page(measured(1, 2, 100)), []string{"Installing: install, 10: 108 requests, 100 committed"}},
 		"Few":      {"two are allowed", measured(1, 2, 107), page(measured(1, 2, 100)), nil},
 		"Quick":    {"a quick run has no times", quick, page(measured(1, 2, 100)), nil},
@@ -143,9 +143,25 @@ func TestRegressions(t *testing.T) {
 		"WasQuick": {"nor had it before", measured(1, 1, 100), page(quick), nil},
 		"New":      {"what was not measured before is not compared", measured(1, 1, 100), nil, nil},
 	} {
-		if diff := cmp.Diff(tc.want, tc.now.Regressions(tc.before, 2)); diff != "" {
+		var got []string
+		for _, r := range tc.now.Regressions(tc.before, 2) {
+			got = append(got, r.Text)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: %s: %s", name, tc.reason, diff)
 		}
+	}
+}
+
+// TestConfirmed: a regression counts if another run has it for the same case, size and contestant, whatever its value there.
+func TestConfirmed(t *testing.T) {
+	of := func(name string, size int, subject, text string) Regression {
+		return Regression{Case: name, Size: size, Subject: subject, Text: text}
+	}
+	first := []Regression{of("install", 10, "other", "1.6"), of("install", 100, "other", "1.5"), of("again", 10, "other", "1.4"), of("install", 10, "third", "1.3")}
+	again := []Regression{of("install", 10, "other", "1.2"), of("again", 100, "other", "1.1")}
+	if diff := cmp.Diff(first[:1], Confirmed(first, again)); diff != "" {
+		t.Error(diff)
 	}
 }
 
