@@ -20,8 +20,8 @@ import (
 
 // fourObjects is an OperatorVersion whose Instances have the four objects of the fleet.
 func fourObjects(ns string) *v1beta1.OperatorVersion {
-	text := strings.Join(fixture.Four("{{ .Name }}"), "---\n")
-	return gen.Version(ns, "four", gen.Template("four.yaml", text), gen.Apply("all", "four.yaml"), gen.Serial(v1beta1.DeployPlan, "all"))
+	text := strings.Replace(strings.Join(fixture.Four("{{ .Name }}"), "---\n"), "{port: 80}", "{port: {{ .Params.PORT }}}", 1)
+	return gen.Version(ns, "four", gen.Param("PORT", "80", ""), gen.Template("four.yaml", text), gen.Apply("all", "four.yaml"), gen.Serial(v1beta1.DeployPlan, "all"))
 }
 
 // crowd is a number of Instances that come at once.

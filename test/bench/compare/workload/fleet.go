@@ -2,11 +2,14 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +19,7 @@ import (
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/bench/compare/plane"
 	"kudo.dev/kudo/test/bench/compare/report"
+	"kudo.dev/kudo/test/env"
 )
 
 // leasePeriod is how often the manager renews its lease.
@@ -28,34 +32,76 @@ func fleet() Workload {
 time on a control plane with the controllers of Deployments, which share the machine. Requests are those that the manager
 itself says it has sent (` + "`rest_client_requests_total`" + `): writes are all but GETs and the renewals of its lease, events among
 them. Of the writes of an Instance, four are its objects, three its status, three events, of which one names the user who asked, and one
-is the record of its run. For scale: Flux publishes 4 min 39 s for 1,000 releases of four objects, on another machine.`,
+is the record of its run. Meanwhile, one Instance every two seconds comes into another namespace. For scale: Flux publishes 4 min 39 s for 1,000 releases of four objects, on another machine.`,
 		Run: runFleet,
 	}
 }
 
+// maxCostGrowth is the aim for the cost of each Instance of a larger fleet, as a multiple of that in the smallest one.
+const maxCostGrowth = 1.2
+
+// instances is a fleet of a size.
+type instances struct {
+	size  int
+	plane *plane.Plane
+	crowd *crowd
+	costs []instanceCost
+}
+
+// instanceCost is what each Instance costs.
+type instanceCost struct {
+	what  string
+	value float64
+}
+
+// addCost adds what all Instances cost together.
+func (f *instances) addCost(what string, total float64) {
+	f.costs = append(f.costs, instanceCost{what, total / float64(f.size)})
+}
+
 func runFleet(ctx context.Context, b *Bench, s *report.Section) error {
-	return b.on("full", func(p *plane.Plane) error {
-		c, err := b.crowd(ctx, p, 16)
-		if err != nil {
+	var smallest *instances
+	for _, n := range b.Sizes.Fleets {
+		f := &instances{size: n}
+		if err := b.on("full", func(p *plane.Plane) error { return f.measure(ctx, b, p, s) }); err != nil {
 			return err
 		}
-		n := b.Sizes.Fleet
-		figures, err := arrive(ctx, p, c, n)
+		if smallest == nil {
+			smallest = f
+			continue
+		}
+		for i, c := range f.costs {
+			what := fmt.Sprintf("%s: for each of %d, times that of %d", c.what, f.size, smallest.size)
+			s.Figures = append(s.Figures, report.AtMost(what, c.value/smallest.costs[i].value, maxCostGrowth, "%.2f"))
+		}
+	}
+	return nil
+}
+
+func (f *instances) measure(ctx context.Context, b *Bench, p *plane.Plane, s *report.Section) (err error) {
+	f.plane = p
+	if f.crowd, err = b.crowd(ctx, p, 16); err != nil {
+		return err
+	}
+	for _, part := range []func(context.Context, *Bench) ([]report.Figure, error){f.arrive, f.idle, f.change, f.drift, f.restart} {
+		figures, err := part(ctx, b)
 		if err != nil {
 			return err
 		}
 		s.Figures = append(s.Figures, figures...)
-		for _, part := range []func(context.Context, *Bench, *plane.Plane, *crowd) ([]report.Figure, error){idle, drift, restart} {
-			if figures, err = part(ctx, b, p, c); err != nil {
-				return err
-			}
-			s.Figures = append(s.Figures, figures...)
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
-func arrive(ctx context.Context, p *plane.Plane, c *crowd, n int) ([]report.Figure, error) {
+func (f *instances) arrive(ctx context.Context, b *Bench) ([]report.Figure, error) {
+	p, c, n := f.plane, f.crowd, f.size
+	other, err := b.crowd(ctx, p, 1)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := other.come(ctx, 0, 1); err != nil { // the first one waits for the lists of new kinds
+		return nil, err
+	}
 	meter, err := p.Meter(ctx)
 	if err != nil {
 		return nil, err
@@ -65,8 +111,15 @@ func arrive(ctx context.Context, p *plane.Plane, c *crowd, n int) ([]report.Figu
 		return nil, err
 	}
 	c.say("%d Instances", n)
+	var singles []float64
+	arrived, group := make(chan struct{}), errgroup.Group{}
+	group.Go(func() (err error) {
+		singles, err = comeOneByOne(ctx, other, arrived)
+		return err
+	})
 	times, took, err := c.come(ctx, 0, n)
-	if err != nil {
+	close(arrived)
+	if err = errors.Join(err, group.Wait()); err != nil {
 		return nil, err
 	}
 	cost, err := meter.Stop(ctx)
@@ -74,17 +127,75 @@ func arrive(ctx context.Context, p *plane.Plane, c *crowd, n int) ([]report.Figu
 		return nil, err
 	}
 	writes, err := sent.writes(ctx)
+	writes = writes * n / (n + len(singles))
+	f.addCost("to COMPLETE", took.Seconds())
+	f.addCost("writes of the manager", float64(writes))
+	f.addCost("CPU time of the manager", cost.Manager)
+	f.addCost("CPU time of the apiserver", cost.Server)
 	return []report.Figure{
 		report.AtMost(fmt.Sprintf("%d Instances to COMPLETE", n), took.Seconds(), 60*float64(n)/1000, "%.1f s"),
 		report.Told("one of them, median and p99", "%.2f s, %.2f s", report.Median(times), report.Quantile(times, 0.99)),
+		report.AtMost("a single Instance of another namespace meanwhile: the longest", slices.Max(singles), 2, "%.2f s"),
+		report.Told("the same: median", "%.2f s", report.Median(singles)),
 		report.AtMost("writes of the manager for each", float64(writes)/float64(n), 11, "%.2f"),
 		report.Told("requests at the apiserver, of anybody", "%s", listed(cost.Requests)),
 		report.Told("CPU time of manager and apiserver", "%.1f s, %.1f s", cost.Manager, cost.Server),
 	}, err
 }
 
+// comeOneByOne creates Instances of a crowd, one every two seconds, until the channel is closed. It returns how long each took.
+func comeOneByOne(ctx context.Context, c *crowd, until <-chan struct{}) ([]float64, error) {
+	var out []float64
+	for n := 1; ; n++ {
+		seconds, _, err := c.come(ctx, n, n+1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, seconds...)
+		select {
+		case <-until:
+			return out, nil
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// changes is how many Instances are changed, one after the other.
+const changes = 10
+
+// change changes a parameter of single Instances.
+func (f *instances) change(ctx context.Context, b *Bench) ([]report.Figure, error) {
+	b.Say("change of one Instance, %d times", changes)
+	meter, err := f.plane.Meter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var seconds []float64
+	for i := range changes {
+		instance := f.crowd.instance(f.size - 1 - i)
+		base := client.MergeFrom(instance.DeepCopy())
+		instance.Spec.Parameters = map[string]string{"PORT": "82"}
+		began := time.Now()
+		if err := f.plane.Patch(ctx, instance, base); err != nil {
+			return nil, err
+		}
+		if _, err := f.plane.Await(ctx, instance.Namespace, instance.Name, time.Minute, env.PlanEnded(v1beta1.DeployPlan, 2)); err != nil {
+			return nil, err
+		}
+		seconds = append(seconds, time.Since(began).Seconds())
+	}
+	cost, err := meter.Stop(ctx)
+	median := report.Median(seconds)
+	f.costs = append(f.costs, instanceCost{"change of one", median}, instanceCost{"CPU time of manager and apiserver for a change of one", cost.Manager + cost.Server})
+	return []report.Figure{
+		report.Told(fmt.Sprintf("change of one of %d Instances: median, until COMPLETE", f.size), "%.0f ms", median*1000),
+		report.Told("the same: requests at the apiserver, of anybody", "%.1f", float64(cost.Requests.Total())/changes),
+	}, err
+}
+
 // idle watches the manager while idle.
-func idle(ctx context.Context, b *Bench, p *plane.Plane, _ *crowd) ([]report.Figure, error) {
+func (f *instances) idle(ctx context.Context, b *Bench) ([]report.Figure, error) {
+	p := f.plane
 	b.Say("waiting until nothing changes")
 	if err := plane.Pause(ctx, 75*time.Second); err != nil { // the garbage collector learns of kudo's kinds within a minute
 		return nil, err
@@ -117,6 +228,7 @@ func idle(ctx context.Context, b *Bench, p *plane.Plane, _ *crowd) ([]report.Fig
 		others += cost.Requests.Of(kind)
 	}
 	span := took.Round(time.Second)
+	f.addCost("idle: share of a core", cost.Manager/took.Seconds())
 	return []report.Figure{
 		report.AtMost(fmt.Sprintf("idle for %s: writes of the manager but its lease", span), float64(writes), 0, "%.0f"),
 		report.AtMost("idle: requests for kudo's kinds and the objects, of anybody, but watches", float64(others), 0, "%.0f"),
@@ -133,8 +245,8 @@ func isNumber(s string) bool {
 }
 
 // drift deletes the Service of one Instance in a hundred, and changes that of another one.
-func drift(ctx context.Context, b *Bench, p *plane.Plane, c *crowd) ([]report.Figure, error) {
-	n, ns := max(1, b.Sizes.Fleet/100), c.namespace
+func (f *instances) drift(ctx context.Context, b *Bench) ([]report.Figure, error) {
+	p, n, ns := f.plane, max(1, f.size/100), f.crowd.namespace
 	b.Say("drift of %d Instances", n)
 	sent, err := sentBy(ctx, p)
 	if err != nil {
@@ -154,6 +266,7 @@ func drift(ctx context.Context, b *Bench, p *plane.Plane, c *crowd) ([]report.Fi
 		return nil, err
 	}
 	took := time.Since(began)
+	f.addCost("drift of one in fifty", took.Seconds())
 	out, _ := p.Kudo("get", "instances", "-n", ns)
 	missing, changed := 0, 0
 	for line := range strings.Lines(out) {

@@ -27,6 +27,7 @@ func runMemory(ctx context.Context, b *Bench, s *report.Section) error {
 			return err
 		}
 		have, none := 0, 0.0
+		var each []float64
 		for _, n := range b.Sizes.Memory {
 			b.Say("memory with %d Instances", n)
 			if n > have {
@@ -47,7 +48,11 @@ func runMemory(ctx context.Context, b *Bench, s *report.Section) error {
 				none = rested
 				continue
 			}
-			s.Figures = append(s.Figures, report.AtMost(fmt.Sprintf("%d Instances: for each", n), (rested-none)/float64(n)/1024, 60, "%.1f KiB"))
+			each = append(each, (rested-none)/float64(n)/1024)
+			s.Figures = append(s.Figures, report.AtMost(fmt.Sprintf("%d Instances: for each", n), each[len(each)-1], 60, "%.1f KiB"))
+		}
+		if last := len(each) - 1; last > 0 {
+			s.Figures = append(s.Figures, report.AtMost("for each of the most, times that of the next fewer", each[last]/each[last-1], maxCostGrowth, "%.2f"))
 		}
 		return nil
 	})

@@ -46,8 +46,8 @@ func (s *sent) writes(ctx context.Context) (int, error) {
 }
 
 // restart starts the manager anew amid its fleet: as a rollout does, and after it was killed.
-func restart(ctx context.Context, b *Bench, p *plane.Plane, _ *crowd) ([]report.Figure, error) {
-	n := b.Sizes.Fleet
+func (f *instances) restart(ctx context.Context, b *Bench) ([]report.Figure, error) {
+	n, p := f.size, f.plane
 	b.Say("restart with %d Instances", n)
 	if err := p.StopManager(ctx); err != nil {
 		return nil, err
@@ -72,6 +72,7 @@ func restart(ctx context.Context, b *Bench, p *plane.Plane, _ *crowd) ([]report.
 		report.Told("restart: requests at the apiserver, of anybody, but watches (which bring the lists, too) and leases", "%s", listed(asked)),
 		report.Told("restart: GETs of the manager (watches, discovery)", "%d", m.Sent["GET"]),
 	}
+	f.addCost("restart", ready.Seconds())
 	if err := p.KillManager(); err != nil {
 		return nil, err
 	}

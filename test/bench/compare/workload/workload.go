@@ -43,9 +43,9 @@ type Sizes struct {
 	Counts []int
 	// Migrated is how many custom resources are rewritten in another storage version.
 	Migrated int
-	// Fleet is a number of Instances, Idle how long they are watched while idle.
-	Fleet int
-	Idle  time.Duration
+	// Fleets are numbers of Instances, the smallest first, and Idle how long they are watched while idle.
+	Fleets []int
+	Idle   time.Duration
 	// Memory are the numbers of Instances at which memory is measured, Settle how long after a restart: Go collects garbage
 	// after two minutes at the latest.
 	Memory []int
@@ -62,12 +62,12 @@ type Sizes struct {
 
 // Full sizes are those of the aims.
 func Full() Sizes {
-	return Sizes{Rounds: 10, Counts: []int{10, 100, 1000}, Migrated: 100_000, Fleet: 1000, Idle: 10 * time.Minute, Memory: []int{0, 100, 1000, 5000}, Settle: 150 * time.Second, Burst: 200, Placed: 1000, Clusters: 100, Growth: 4, Storm: time.Minute}
+	return Sizes{Rounds: 10, Counts: []int{10, 100, 1000}, Migrated: 100_000, Fleets: []int{1000, 10_000}, Idle: 10 * time.Minute, Memory: []int{0, 100, 1000, 10_000}, Settle: 150 * time.Second, Burst: 200, Placed: 1000, Clusters: 100, Growth: 4, Storm: time.Minute}
 }
 
 // Quick sizes are for a try.
 func Quick() Sizes {
-	return Sizes{Rounds: 3, Counts: []int{10, 100, 1000}, Migrated: 2000, Fleet: 200, Idle: time.Minute, Memory: []int{0, 100, 400}, Settle: 20 * time.Second, Burst: 50, Placed: 100, Clusters: 20, Growth: 3, Storm: 15 * time.Second}
+	return Sizes{Rounds: 3, Counts: []int{10, 100, 1000}, Migrated: 2000, Fleets: []int{200}, Idle: time.Minute, Memory: []int{0, 100, 400}, Settle: 20 * time.Second, Burst: 50, Placed: 100, Clusters: 20, Growth: 3, Storm: 15 * time.Second}
 }
 
 // on runs a workload's part on a control plane, and stops it after that.
