@@ -122,7 +122,7 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// confirm measures a workload, and once more if something has become worse than on the committed page. It returns the last measurement, and
+// confirm measures a workload, and again if something has become worse than on the committed page. It returns the last measurement, and
 // what is worse in both.
 func confirm(committed report.Page, measure func() (*report.Section, error)) (s *report.Section, worse []string, err error) {
 	if s, err = measure(); err != nil {
