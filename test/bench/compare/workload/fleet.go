@@ -56,7 +56,7 @@ type instanceCost struct {
 
 // addCost adds what all Instances cost together.
 func (f *instances) addCost(what string, total float64) {
-	f.costs = append(f.costs, instanceCost{what, total / float64(f.size)})
+	f.costs = append(f.costs, instanceCost{what + ", for each", total / float64(f.size)})
 }
 
 func runFleet(ctx context.Context, b *Bench, s *report.Section) error {
@@ -71,7 +71,7 @@ func runFleet(ctx context.Context, b *Bench, s *report.Section) error {
 			continue
 		}
 		for i, c := range f.costs {
-			what := fmt.Sprintf("%s: for each of %d, times that of %d", c.what, f.size, smallest.size)
+			what := fmt.Sprintf("%s: of %d, times that of %d", c.what, f.size, smallest.size)
 			s.Figures = append(s.Figures, report.AtMost(what, c.value/smallest.costs[i].value, maxCostGrowth, "%.2f"))
 		}
 	}

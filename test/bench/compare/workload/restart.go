@@ -67,7 +67,7 @@ func (f *instances) restart(ctx context.Context, b *Bench) ([]report.Figure, err
 	asked := now.Since(before)
 	writes := asked.Writes() - asked["POST events"] // that it leads now, as part of the lease
 	figures := []report.Figure{
-		report.AtMost(fmt.Sprintf("restart with %d Instances: until each was looked at", n), ready.Seconds(), 10, "%.1f s"),
+		report.AtMost(fmt.Sprintf("restart with %d Instances: until each was looked at", n), ready.Seconds(), 10*float64(n)/1000, "%.1f s"),
 		report.AtMost("restart: writes but the lease and the event of the election", float64(writes), 0, "%.0f"),
 		report.Told("restart: requests at the apiserver, of anybody, but watches (which bring the lists, too) and leases", "%s", listed(asked)),
 		report.Told("restart: GETs of the manager (watches, discovery)", "%d", m.Sent["GET"]),

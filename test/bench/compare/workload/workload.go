@@ -62,7 +62,7 @@ type Sizes struct {
 
 // Full sizes are those of the aims.
 func Full() Sizes {
-	return Sizes{Rounds: 10, Counts: []int{10, 100, 1000}, Migrated: 100_000, Fleets: []int{1000, 10_000}, Idle: 10 * time.Minute, Memory: []int{0, 100, 1000, 10_000}, Settle: 150 * time.Second, Burst: 200, Placed: 1000, Clusters: 100, Growth: 4, Storm: time.Minute}
+	return Sizes{Rounds: 10, Counts: []int{10, 100, 1000}, Migrated: 100_000, Fleets: []int{1000, 10_000}, Idle: 5 * time.Minute, Memory: []int{0, 100, 1000, 10_000}, Settle: 150 * time.Second, Burst: 200, Placed: 1000, Clusters: 100, Growth: 4, Storm: time.Minute}
 }
 
 // Quick sizes are for a try.
