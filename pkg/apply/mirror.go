@@ -27,7 +27,7 @@ import (
 type Mirror struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
-	// changed is called for each object that changed, whoever has written it, with the owners that the change concerns.
+	// changed is called for each object that any client has changed. The object has only the owners that the change concerns.
 	changed func(obj *unstructured.Unstructured)
 	log     logr.Logger
 	// ctx ends the watches.
@@ -147,8 +147,8 @@ func (m *Mirror) handleEvent(w *kindWatch, before, event any, deleted bool) {
 	m.changed(obj)
 }
 
-// withAddedOwners returns an object with the owners that its last change concerns: those that were added, if nothing else has changed, and
-// else all. Without this, each of many owners that join an object would be reconciled when another one joins it.
+// withAddedOwners returns an object with only the owners that its last change concerns: the added owners if nothing else has changed, and
+// all owners otherwise. Without it, a new owner of an object would cause a reconcile of each earlier owner.
 func withAddedOwners(before, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	was, owners := before.GetOwnerReferences(), obj.GetOwnerReferences()
 	added := len(owners) - len(was)

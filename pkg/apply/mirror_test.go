@@ -177,7 +177,7 @@ func TestMirrorWatches(t *testing.T) {
 	}
 }
 
-// TestWithAddedOwners: an update that only adds owners concerns these, and any other update concerns all owners.
+// TestWithAddedOwners checks that an update which only adds owners concerns the added owners, and that any other update concerns all owners.
 func TestWithAddedOwners(t *testing.T) {
 	owned := func(version int, data string, owners ...string) *unstructured.Unstructured {
 		obj := copyAt("", "a", version)

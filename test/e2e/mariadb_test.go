@@ -99,7 +99,7 @@ func (m *mariadb) misconfigure() {
 	Expect(out).To(ContainSubstring("unknown variable 'max_conections=60'"))
 	kubectl("delete", "pod", "db-0", "-n", m.ns)
 	kubectl("wait", "--for=condition=Ready", "pod/db-0", "-n", m.ns, "--timeout=120s")
-	Eventually(func() string { // the Service has the new pod a moment after that is ready
+	Eventually(func() string { // the Service routes to a new pod only a moment after the pod is ready
 		return try("kubectl", "exec", "client", "-n", m.ns, "--", "bash", "-euc", mariadbCommand+` -BNe "SELECT 1"`)
 	}).Should(HavePrefix("1"))
 	m.holds(1)

@@ -250,4 +250,18 @@ func TestInstallByName(t *testing.T) {
 	if err := create(ns + "-2"); err == nil || !strings.Contains(err.Error(), refusal) {
 		t.Errorf("another OperatorVersion: %v", err)
 	}
+	generated := gen.Version(ns, "", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("install", "cm"), gen.InstallPlan("install"))
+	generated.GenerateName = ns + "-1"
+	if err := as(t, otto).Create(ctx, generated, client.DryRunAll); err == nil || !strings.Contains(err.Error(), refusal) {
+		t.Errorf("a generated name: %v", err)
+	}
+	for name, want := range map[string]string{ns + "-1": "", ns + "-2": refusal} {
+		ov := gen.Version(ns, name, gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("install", "cm"))
+		env.Must(t, suite.Create(ctx, ov))
+		gen.InstallPlan("install")(ov)
+		err := as(t, otto).Update(ctx, ov, client.DryRunAll)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("an install plan that is added to %s: %v", name, err)
+		}
+	}
 }

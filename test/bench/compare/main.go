@@ -105,7 +105,7 @@ func run(ctx context.Context, o options) error {
 			if err := s.Table(os.Stdout); err != nil {
 				return nil, err
 			}
-			return s, keep(*s, used, o, committed) // what is measured is kept, whatever becomes of the next
+			return s, keep(*s, used, o, committed) // a later failure does not lose this measurement
 		})
 		if err != nil {
 			return err
@@ -122,8 +122,8 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// confirm measures a workload, and again if something has become worse than on the committed page. It returns the last measurement, and
-// what is worse in both.
+// confirm measures a workload. If something is worse than on the committed page, confirm measures the workload a second time. It returns the
+// last measurement, and the texts of the regressions that both measurements have.
 func confirm(committed report.Page, measure func() (*report.Section, error)) (s *report.Section, worse []string, err error) {
 	if s, err = measure(); err != nil {
 		return nil, nil, err
@@ -133,7 +133,7 @@ func confirm(committed report.Page, measure func() (*report.Section, error)) (s 
 		if s, err = measure(); err != nil {
 			return nil, nil, err
 		}
-		regressions = report.Confirmed(regressions, s.Regressions(committed, machine().Cores))
+		regressions = report.Intersect(regressions, s.Regressions(committed, machine().Cores))
 	}
 	for _, r := range regressions {
 		worse = append(worse, r.Text)

@@ -9,8 +9,8 @@ import (
 
 // Tolerance is how much worse than the committed figures new ones may be.
 const (
-	// timeTolerance is the share of a ratio of times that may be lost. Medians of ten rounds vary by nearly as much, so that what is lost in one
-	// run counts only if another run loses it, too.
+	// timeTolerance is the share of a ratio of times that may be lost. Two runs of a workload may differ by nearly as much, so a loss counts only
+	// if a second run shows it, too.
 	timeTolerance = 0.15
 	// requestTolerance is the share of requests that may be added, and requestSlack their number where there are few.
 	// Events are sent in batches, and status patches depend on what a watch shows first.
@@ -66,16 +66,16 @@ func (p Page) Rows(title string) []Row {
 // isProvisional reports whether the times of a section do not count.
 func (p Page) isProvisional(title string) bool { return strings.Contains(p[title], provisional) }
 
-// Regression is a line that has become worse than on the committed page.
+// Regression is a row of a section's table that is worse than the same row of the committed page.
 type Regression struct {
 	Case, Subject string
 	Size          int
-	// Text names the line, and has both values.
+	// Text names the row and both values.
 	Text string
 }
 
-// Confirmed returns the regressions of which another run of the section has one, too.
-func Confirmed(regressions, again []Regression) []Regression {
+// Intersect returns the regressions whose rows are also among the regressions of a second run.
+func Intersect(regressions, again []Regression) []Regression {
 	return slices.DeleteFunc(slices.Clone(regressions), func(r Regression) bool {
 		return !slices.ContainsFunc(again, func(other Regression) bool {
 			return other.Case == r.Case && other.Size == r.Size && other.Subject == r.Subject

@@ -153,14 +153,14 @@ func TestRegressions(t *testing.T) {
 	}
 }
 
-// TestConfirmed: a regression counts if another run has it for the same case, size and contestant, whatever its value there.
-func TestConfirmed(t *testing.T) {
+// TestIntersect checks that a regression counts if the second run has one for the same case, size and contestant, with any value.
+func TestIntersect(t *testing.T) {
 	of := func(name string, size int, subject, text string) Regression {
 		return Regression{Case: name, Size: size, Subject: subject, Text: text}
 	}
 	first := []Regression{of("install", 10, "other", "1.6"), of("install", 100, "other", "1.5"), of("again", 10, "other", "1.4"), of("install", 10, "third", "1.3")}
 	again := []Regression{of("install", 10, "other", "1.2"), of("again", 100, "other", "1.1")}
-	if diff := cmp.Diff(first[:1], Confirmed(first, again)); diff != "" {
+	if diff := cmp.Diff(first[:1], Intersect(first, again)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -37,10 +37,10 @@ is the record of its run. Meanwhile, one Instance every two seconds comes into a
 	}
 }
 
-// maxCostGrowth is the aim for the cost of each Instance of a larger fleet, as a multiple of that in the smallest one.
+// maxCostGrowth bounds the cost of an Instance in a larger fleet, as a multiple of its cost in the smallest fleet.
 const maxCostGrowth = 1.2
 
-// instances is a fleet of a size.
+// instances are the Instances of one control plane, and what was measured of them.
 type instances struct {
 	size  int
 	plane *plane.Plane
@@ -48,13 +48,13 @@ type instances struct {
 	costs []instanceCost
 }
 
-// instanceCost is what each Instance costs.
+// instanceCost is a cost of one Instance.
 type instanceCost struct {
 	what  string
 	value float64
 }
 
-// addCost adds what all Instances cost together.
+// addCost adds the cost of one Instance, which is the total cost divided by the number of Instances.
 func (f *instances) addCost(what string, total float64) {
 	f.costs = append(f.costs, instanceCost{what + ", for each", total / float64(f.size)})
 }

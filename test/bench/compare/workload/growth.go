@@ -48,7 +48,8 @@ type dimension struct {
 	sizes []int
 	// prepare prepares the measurement of kudo.
 	prepare preparation
-	// floor prepares that of a bare client, which writes only what cannot grow in proportion. It is nil where there is no such thing.
+	// floor prepares the measurement of a bare client, which sends only the requests whose cost grows faster than the size for any client. It is
+	// nil if there are no such requests.
 	floor preparation
 }
 
