@@ -150,6 +150,7 @@ func (e *execution) endRun(name string, st v1beta1.PlanStatus, outcome metrics.O
 		plans.CompleteVersion(e.Next.Status.Baseline, name, e.run.Version.Spec)
 	}
 	e.endSchedules(name, st)
+	e.schedules.observe() // who reads that deploy is complete reads when its schedules are due
 	e.runs.Delete(client.ObjectKeyFromObject(e.Next))
 	e.run, e.result.RequeueAfter = nil, 1
 	if st.Status == v1beta1.FatalError {

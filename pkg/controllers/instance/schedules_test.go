@@ -311,6 +311,23 @@ func TestSchedulePlanRemoved(t *testing.T) {
 	}
 }
 
+// TestScheduleOfNewInstance: the status that says that deploy is complete also says when the schedule is due, since people read the status
+// after install --wait.
+func TestScheduleOfNewInstance(t *testing.T) {
+	f := newFixture(t, gen.ConfigMaps("save", 1), gen.Serial("backup", "save"))
+	f.schedule(v1beta1.Schedule{Name: "hourly", Plan: "backup", Cron: "0 * * * *"})
+	for range 20 {
+		f.reconcile(t)
+		if f.instance().Status.PlanStatus["deploy"].Status == v1beta1.Complete {
+			break
+		}
+	}
+	got, want := f.scheduleStatus(), "run 0  last - next "+f.clock.Now().UTC().Truncate(time.Hour).Add(time.Hour).Format("15:04")
+	if got != want {
+		t.Errorf("the schedule is %q, want %q", got, want)
+	}
+}
+
 // TestScheduleQueues: what is due while a plan runs waits in the queue, at one place a plan.
 func TestScheduleQueues(t *testing.T) {
 	f := newScheduled(t)
