@@ -106,6 +106,12 @@ func checkAnswers(t *testing.T, p *planes) {
 			t.Errorf("%s: %v, want %q", reason, response, want)
 		}
 	}
+	wait(t, "the manager has read the Configs", func() error {
+		if response := ask(t, question("InterpretHealth", kettle, `"replicas":0`)); strings.Contains(fmt.Sprint(response), "have not been read yet") {
+			return fmt.Errorf("%v", response)
+		}
+		return nil
+	})
 	refused("the hub does not have the Config yet", question("InterpretHealth", kettle, `"replicas":0`), "no Config of this hub names it")
 	config := &configv1alpha1.Config{}
 	env.Must(t, yaml.UnmarshalStrict([]byte(kettles), config))
