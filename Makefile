@@ -38,9 +38,10 @@ GINKGO := go tool -modfile=hack/tools/go.mod ginkgo
 RESULTS := dist/test
 UNIT_RESULTS := $(addprefix $(RESULTS)/,unit.json release.json diagrams.json monitoring.json)
 SUITE_RESULTS := $(addprefix $(RESULTS)/,suites.json chart.json local.json browser.json)
-# TESTSUM runs go test in a folder and names its results: $(call TESTSUM,folder,name).
+# TESTSUM runs go test in a folder and names its results: $(call TESTSUM,folder,name). What has failed is printed again at the end.
 TESTSUM = @mkdir -p $(RESULTS); cd $(1) && go tool -modfile=$(CURDIR)/hack/tools/go.mod gotestsum --format pkgname-and-test-fails \
-	--format-hide-empty-pkg --hide-summary=skipped --jsonfile $(CURDIR)/$(RESULTS)/$(2).json --junitfile $(CURDIR)/$(RESULTS)/$(2).xml
+	--format-hide-empty-pkg --hide-summary=skipped --jsonfile $(CURDIR)/$(RESULTS)/$(2).json --junitfile $(CURDIR)/$(RESULTS)/$(2).xml \
+	--post-run-command "go -C $(CURDIR) run ./hack/testcount -failures $(RESULTS)/$(2).json"
 
 .PHONY: help
 help: ## Show this help.

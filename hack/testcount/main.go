@@ -1,8 +1,9 @@
 // Command testcount reads the output of "go test -json" and fails if tests have vanished: if a package ran fewer tests than
 // test/counts.txt records, or if a test was skipped that test/skips.txt does not list. A skip that is listed excuses as many tests as its
-// line says, and no others. With -all it also fails if a package of test/counts.txt has no results at all.
+// line says, and no others. With -all it also fails if a package of test/counts.txt has no results at all. With -failures it only prints
+// which tests have failed, and why.
 //
-//	testcount [-write | -all [-except PACKAGE]] [-counts FILE] [-skips FILE] RESULT.json...
+//	testcount [-write | -failures | -all [-except PACKAGE]] [-counts FILE] [-skips FILE] RESULT.json...
 package main
 
 import (
@@ -24,6 +25,7 @@ import (
 func main() {
 	o := options{}
 	flag.BoolVar(&o.write, "write", false, "record the counts of the results instead of checking them")
+	flag.BoolVar(&o.failures, "failures", false, "print the failed tests instead of checking the counts")
 	flag.BoolVar(&o.all, "all", false, "the results are those of all packages")
 	flag.StringVar(&o.except, "except", "", "a package that -all does not ask for")
 	flag.StringVar(&o.counts, "counts", "test/counts.txt", "file of the recorded counts")
@@ -38,12 +40,15 @@ func main() {
 // options are the flags of the command.
 type options struct {
 	counts, skips, except string
-	write, all            bool
+	write, all, failures  bool
 }
 
 func run(results []string, o options, out io.Writer) error {
 	if len(results) == 0 {
 		return errors.New("name the files with the output of go test -json")
+	}
+	if o.failures {
+		return printFailures(results, out)
 	}
 	r := newReport()
 	for _, name := range results {

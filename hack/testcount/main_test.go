@@ -83,3 +83,29 @@ func TestWrite(t *testing.T) {
 		t.Errorf("the file holds %q (%v), want %q", got, err, want)
 	}
 }
+
+// TestFailures: a failure is printed with the first lines of its reason, at its deepest test, and what passes is not printed.
+func TestFailures(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "results.json")
+	text := `{"Action":"output","Package":"a","Test":"TestHub/Answers","Output":"=== RUN TestHub/Answers\n"}
+{"Action":"output","Package":"a","Test":"TestHub/Answers","Output":"    answers_test.go:109: it does not answer:\n"}
+{"Action":"output","Package":"a","Test":"TestHub/Answers","Output":"        no Config\n"}
+{"Action":"output","Package":"a","Test":"TestHub/Place","Output":"    place_test.go:1: a log\n"}
+{"Action":"pass","Package":"a","Test":"TestHub/Place"}
+{"Action":"fail","Package":"a","Test":"TestHub/Answers"}
+{"Action":"output","Package":"a","Test":"TestHub","Output":"    hub.go:55: a log\n"}
+{"Action":"fail","Package":"a","Test":"TestHub"}
+{"Action":"fail","Package":"b","Test":"TestPanic"}
+`
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := run([]string{name}, options{failures: true}, &out); err != nil {
+		t.Fatal(err)
+	}
+	want := "FAILED a TestHub/Answers\n    answers_test.go:109: it does not answer:\n        no Config\nFAILED b TestPanic\n"
+	if out.String() != want {
+		t.Errorf("it prints %q, want %q", out.String(), want)
+	}
+}
