@@ -22,8 +22,7 @@ type fault struct {
 
 // leaderDeleted is the fault that the short form of each package is tried with.
 var leaderDeleted = fault{"the leader's pod is deleted by force", func(d *database) {
-	Eventually(d.findLeader).Should(MatchRegexp(`^db-\d$`))
-	kubectl("delete", "pod", d.findLeader(), "-n", d.ns, "--force", "--grace-period=0")
+	kubectl("delete", "pod", d.awaitLeader(), "-n", d.ns, "--force", "--grace-period=0")
 }, true, false}
 
 // faults are those that plans are tried with.
@@ -44,6 +43,16 @@ var faults = []fault{
 		local("kill", "node")
 		local("start", "node")
 	}, false, false},
+}
+
+// awaitLeader waits for a leader, and returns the name of its pod.
+func (d *database) awaitLeader() (leader string) {
+	GinkgoHelper()
+	Eventually(func() string {
+		leader = d.findLeader()
+		return leader
+	}).Should(MatchRegexp(`^db-\d$`), "a member leads")
+	return leader
 }
 
 // disturb starts a plan, has a fault happen while the plan runs, and waits for the end of the plan. A plan that fails is repeated. It returns the
@@ -100,7 +109,7 @@ func (d *database) failOver(members int) {
 	var gaps []time.Duration
 	for range times {
 		lost, gap := d.during(func() {
-			former := d.findLeader()
+			former := d.awaitLeader()
 			uid := d.uid(former)
 			leaderDeleted.cause(d)
 			Eventually(d.uid).WithArguments(former).Should(And(Not(BeEmpty()), Not(Equal(uid))))
