@@ -4,6 +4,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	_ "time/tzdata" // the image has no time zones, which schedules name
@@ -50,12 +51,16 @@ func main() {
 	tarballs(&o)
 	explore(&o)
 	hub(&o)
+	profiles(&o)
 	log := zap.Options{TimeEncoder: zapcore.ISO8601TimeEncoder}
 	log.BindFlags(flag.CommandLine)
 	flag.Parse()
 	ctrl.SetLogger(newLogger(&log))
 	if o.ScheduledRuns < 1 {
 		fail(fmt.Errorf("--scheduled-runs is %d", o.ScheduledRuns), "invalid flag: at least one run of a schedule must be able to run")
+	}
+	if err := checkProfileAddress(o.ProfileAddress); err != nil {
+		fail(err, "invalid flag")
 	}
 	o.PlainMetrics = !*secure
 	if o.PipeImage == "" || !*unpinned {
@@ -116,6 +121,28 @@ func hub(o *controllers.Options) {
 		"in JSON")
 	flag.StringVar(&o.KarmadaLease, "karmada-lease", "karmada-system/karmada-controller-manager", "NAMESPACE/NAME of the Lease that shows "+
 		"that Karmada's controllers are alive")
+}
+
+// profiles are the flags of profiles.
+func profiles(o *controllers.Options) {
+	flag.StringVar(&o.ProfileAddress, "pprof-bind-address", "", "loopback address and port, such as 127.0.0.1:6060, that profiles for go tool "+
+		"pprof are served at; default none")
+}
+
+// checkProfileAddress returns an error if other machines could read profiles at an address, since profiles are served to any client.
+func checkProfileAddress(address string) error {
+	if address == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("--pprof-bind-address is not an address and a port: %w", err)
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("--pprof-bind-address is %s, where other machines could read the profiles: name a loopback address, such as 127.0.0.1:6060, "+
+			"and use kubectl port-forward", address)
+	}
+	return nil
 }
 
 func fail(err error, what string) {

@@ -45,6 +45,8 @@ type Options struct {
 	Namespace string
 	// MetricsAddress and HealthAddress to listen on; "0" turns metrics off.
 	MetricsAddress, HealthAddress string
+	// ProfileAddress is where net/http/pprof serves profiles to any client; empty for none.
+	ProfileAddress string
 	// PlainMetrics serves the metrics by http and to any client, instead of by https and only to clients that the API server allows to get the
 	// path /metrics.
 	PlainMetrics bool
@@ -124,6 +126,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (manager.Ma
 		Scheme:                        scheme,
 		Metrics:                       metricsOptions(o),
 		HealthProbeBindAddress:        o.HealthAddress,
+		PprofBindAddress:              o.ProfileAddress,
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              leaseName,
 		LeaseDuration:                 ptr.To(leaseDuration),
