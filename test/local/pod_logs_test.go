@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"kudo.dev/kudo/test/env"
@@ -64,11 +65,27 @@ func checkLogs(t testing.TB, l *instance, ns string) {
 	if err == nil || !strings.Contains(err.Error(), "previous terminated container") {
 		t.Errorf("the log of a run that never was: %v", err)
 	}
+	former := nodeLeases(t, client)
 	l.run("kill", "kwok")
 	l.run("start", "kwok")
+	for node, uid := range nodeLeases(t, client) { // by a lease of the killed process, no pod of the node would be played for 40 seconds
+		if former[node] == uid {
+			t.Errorf("after kwok was killed and started, node %s has the lease of the former process", node)
+		}
+	}
 	if got, err := readLog(t.Context(), client, ns, pod, &corev1.PodLogOptions{Container: "prepare"}); err != nil || got != "prepared\n" {
 		t.Errorf("after kwok was killed: %q, %v", got, err)
 	}
+}
+
+// nodeLeases returns the uids of the leases of the nodes.
+func nodeLeases(t testing.TB, client kubernetes.Interface) map[string]types.UID {
+	t.Helper()
+	out := map[string]types.UID{}
+	for _, lease := range must(client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(t.Context(), metav1.ListOptions{}))(t).Items {
+		out[lease.Name] = lease.UID
+	}
+	return out
 }
 
 func readLog(ctx context.Context, client kubernetes.Interface, ns, pod string, o *corev1.PodLogOptions) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +62,9 @@ func kwokAndOthers(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening for requests for logs: %w", err)
 	}
+	if err := deleteNodeLeases(ctx, *kubeconfig); err != nil { // the leases expire by themselves
+		fmt.Fprintf(os.Stderr, "kwok: %v\n", err)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 3)
@@ -68,6 +72,27 @@ func kwokAndOthers(ctx context.Context) error {
 	go func() { ended <- bindVolumes(ctx, *kubeconfig) }()
 	go func() { ended <- command.ExecuteContext(ctx) }()
 	return <-ended
+}
+
+// deleteNodeLeases deletes the leases of the nodes, which a former process of
+// kwok held under a random name. kwok plays no pod of a node whose lease another
+// process holds, which would be so for 40 seconds. No other process runs.
+func deleteNodeLeases(ctx context.Context, kubeconfig string) error {
+	rest, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of kwok: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(rest)
+	if err != nil {
+		return fmt.Errorf("making the client of kwok: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	err = client.CoordinationV1().Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("deleting the leases of the nodes: %w", err)
+	}
+	return nil
 }
 
 func bindVolumes(ctx context.Context, kubeconfig string) error {
