@@ -49,8 +49,8 @@ func (r *redis) check(members int) {
 	Expect(r.content()).To(Equal(r.digest))
 }
 
-// newRedis installs the shared store and the package with three members, and writes 10,000 keys.
-func newRedis() *redis {
+// newRedis installs the shared store and the package with three members and further flags, and writes 10,000 keys.
+func newRedis(flags ...string) *redis {
 	GinkgoHelper()
 	r := &redis{database{pack: "redis", ns: namespace(), client: redisClient, data: "the keys", losesWithLeader: true}}
 	r.count = func(members int) string { return strconv.Itoa(members-1) + " replicas follow" }
@@ -72,7 +72,7 @@ func newRedis() *redis {
 		}
 		return out
 	}
-	r.flags = append(useStore(r.ns, "redis", r.ns), "-p", "PASSWORD=s'ecret", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi")
+	r.flags = slices.Concat(useStore(r.ns, "redis", r.ns), []string{"-p", "PASSWORD=s'ecret", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi"}, flags)
 	r.install()
 	r.ask("eval", `for i = 1, 10000 do redis.call("set", "data:" .. i, redis.sha1hex(i)) end return 1`, "0")
 	r.digest = r.content()
@@ -105,4 +105,12 @@ var _ = Describe("Package redis", Label("catalog", "redis"), func() {
 		}
 		r.compareReadme()
 	})
+	if !wholeCatalog {
+		return
+	}
+	for _, durability := range []string{"strict", "local"} {
+		It("K29: measures what is lost with DURABILITY "+durability+" when "+leaderDeleted.what, func() {
+			newRedis("-p", "DURABILITY="+durability).failOver(3)
+		})
+	}
 })
