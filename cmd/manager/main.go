@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -28,12 +29,10 @@ func main() {
 	limitMemory(os.Getenv(memoryLimit), os.Getenv("GOMEMLIMIT"))
 	var o controllers.Options
 	flag.StringVar(&o.Namespace, "namespace", "kudo-system", "namespace of the manager: its lease and webhook certificate are there")
-	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443", "address of the metrics; 0 turns them off")
 	secure := flag.Bool("metrics-secure", true, "serve the metrics by https, and to who shows a token that may get /metrics (ClusterRole "+
 		"kudo-metrics-reader) only")
 	flag.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key of the metrics; default a certificate that "+
 		"is made at each start")
-	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.IntVar(&o.WebhookPort, "webhook-port", 9443, "port of the admission webhooks; 0 turns them off")
 	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "", "IP address that the webhooks listen on; default all of them")
 	flag.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "/tmp/cert", "folder that the webhooks' serving certificate is written to")
@@ -51,16 +50,13 @@ func main() {
 	tarballs(&o)
 	explore(&o)
 	hub(&o)
-	profiles(&o)
+	addresses(&o)
 	log := zap.Options{TimeEncoder: zapcore.ISO8601TimeEncoder}
 	log.BindFlags(flag.CommandLine)
 	flag.Parse()
 	ctrl.SetLogger(newLogger(&log))
 	if o.ScheduledRuns < 1 {
 		fail(fmt.Errorf("--scheduled-runs is %d", o.ScheduledRuns), "invalid flag: at least one run of a schedule must be able to run")
-	}
-	if err := checkProfileAddress(o.ProfileAddress); err != nil {
-		fail(err, "invalid flag")
 	}
 	o.PlainMetrics = !*secure
 	if o.PipeImage == "" || !*unpinned {
@@ -123,24 +119,26 @@ func hub(o *controllers.Options) {
 		"that Karmada's controllers are alive")
 }
 
-// profiles are the flags of profiles.
-func profiles(o *controllers.Options) {
-	flag.StringVar(&o.ProfileAddress, "pprof-bind-address", "", "loopback address and port, such as 127.0.0.1:6060, that profiles for go tool "+
-		"pprof are served at; default none")
+// addresses are the flags of what is served beside the webhooks.
+func addresses(o *controllers.Options) {
+	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443", "address of the metrics; 0 turns them off")
+	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	flag.Func("pprof-bind-address", "loopback `address` and port, such as 127.0.0.1:6060, that profiles for go tool pprof are served at; "+
+		"default none", func(address string) error {
+		o.ProfileAddress = address
+		return checkProfileAddress(address)
+	})
 }
 
 // checkProfileAddress returns an error if other machines could read profiles at an address, since profiles are served to any client.
 func checkProfileAddress(address string) error {
-	if address == "" {
-		return nil
-	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("--pprof-bind-address is not an address and a port: %w", err)
+		return err
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("--pprof-bind-address is %s, where other machines could read the profiles: name a loopback address, such as 127.0.0.1:6060, "+
-			"and use kubectl port-forward", address)
+		return errors.New("other machines could read the profiles there: name a loopback address, such as 127.0.0.1:6060, and use " +
+			"kubectl port-forward")
 	}
 	return nil
 }

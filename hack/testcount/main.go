@@ -70,21 +70,7 @@ func run(results []string, o options, out io.Writer) error {
 		return err
 	}
 	if o.write {
-		for pkg := range r.tests {
-			switch n := r.count(pkg); {
-			case recorded[pkg].varies:
-			case n == 0:
-				delete(recorded, pkg)
-			default:
-				recorded[pkg] = count{tests: n}
-			}
-		}
-		for name := range allowed {
-			if n := r.countOf(name); n > 0 {
-				allowed[name] = n
-			}
-		}
-		return errors.Join(os.WriteFile(o.counts, formatCounts(recorded), 0o644), writeSkips(o.skips, allowed))
+		return r.record(o, recorded, allowed)
 	}
 	problems, passed, skipped := r.check(recorded, allowed)
 	if o.all {
@@ -93,6 +79,25 @@ func run(results []string, o options, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "%d tests passed and %d were skipped in %d packages\n", passed, skipped, len(r.tests))
 	return errors.Join(problems...)
+}
+
+// record writes the counts of the results into the files of counts and skips.
+func (r *report) record(o options, recorded map[string]count, allowed map[testName]int) error {
+	for pkg := range r.tests {
+		switch n := r.count(pkg); {
+		case recorded[pkg].varies:
+		case n == 0:
+			delete(recorded, pkg)
+		default:
+			recorded[pkg] = count{tests: n}
+		}
+	}
+	for name := range allowed {
+		if n := r.countOf(name); n > 0 {
+			allowed[name] = n
+		}
+	}
+	return errors.Join(os.WriteFile(o.counts, formatCounts(recorded), 0o644), writeSkips(o.skips, allowed))
 }
 
 // report holds the outcome of each test, by package and name.
