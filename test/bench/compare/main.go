@@ -75,13 +75,13 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	b := &workload.Bench{Sizes: workload.Full(), Dir: dir, Home: filepath.Join(dir, "home"), Say: say(time.Now())}
+	b := &workload.Bench{Sizes: workload.Full(), Dir: dir, Home: filepath.Join(dir, "home"), Build: build(ctx), Say: say(time.Now())}
 	if o.quick {
 		b.Sizes = workload.Quick()
 	}
 	busy := load() // with other things: from now on it is with this
 	b.Say("building the opponents")
-	if b.Programs, err = tools.Build(filepath.Join(sourcetree.Root(), "bin"), dir, build(ctx)); err != nil {
+	if b.Programs, err = tools.Build(filepath.Join(sourcetree.Root(), "bin"), dir, b.Build); err != nil {
 		return err
 	}
 	used, err := versions(ctx, b.Programs)
@@ -164,11 +164,11 @@ func say(began time.Time) func(string, ...any) {
 	}
 }
 
-// build builds a program of the opponents' module.
-func build(ctx context.Context) func(out, pkg string) error {
-	return func(out, pkg string) error {
+// build returns a function that builds a program of a module of opponents, which is in a folder below that of this command.
+func build(ctx context.Context) func(module, out, pkg string) error {
+	return func(module, out, pkg string) error {
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, pkg)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join(sourcetree.Root(), "test", "bench", "compare"), os.Stderr, os.Stderr
+		cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join(sourcetree.Root(), "test", "bench", "compare", module), os.Stderr, os.Stderr
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		return cmd.Run()
 	}

@@ -23,9 +23,9 @@ type Plane struct {
 }
 
 // Start brings a control plane up. The profile "api" has hardly anybody but kudo who sends requests; "full" has the
-// controllers of Deployments.
-func Start(profile string) (*Plane, error) {
-	return connect(env.Start("--profile", profile, "--pod-ready-delay", "0", "--manager-arg=--metrics-secure=false"))
+// controllers of Deployments. args are further arguments of kudo-local up.
+func Start(profile string, args ...string) (*Plane, error) {
+	return connect(env.Start(append([]string{"--profile", profile, "--pod-ready-delay", "0", "--manager-arg=--metrics-secure=false"}, args...)...))
 }
 
 // StartBare brings a control plane up that has no kudo.

@@ -92,15 +92,15 @@ func (k kubectl) Commands(ns string) Commands {
 }
 
 // Build builds the opponents from their modules into a folder, and returns the programs of all.
-func Build(bin, dir string, build func(out, pkg string) error) (Programs, error) {
+func Build(bin, dir string, build func(module, out, pkg string) error) (Programs, error) {
 	p := Programs{
 		Kudo: filepath.Join(bin, "kubectl-kudo"), Kubectl: filepath.Join(bin, "kubectl"),
 		Helm: filepath.Join(dir, "helm"), SSA: filepath.Join(dir, "ssa-apply"),
 	}
-	if err := build(p.Helm, "helm.sh/helm/v4/cmd/helm"); err != nil {
+	if err := build(".", p.Helm, "helm.sh/helm/v4/cmd/helm"); err != nil {
 		return p, fmt.Errorf("build helm: %w", err)
 	}
-	if err := build(p.SSA, "kudo.dev/kudo/test/bench/compare/ssa-apply"); err != nil {
+	if err := build(".", p.SSA, "kudo.dev/kudo/test/bench/compare/ssa-apply"); err != nil {
 		return p, fmt.Errorf("build ssa-apply: %w", err)
 	}
 	return p, nil

@@ -24,6 +24,9 @@ func fourObjects(ns string) *v1beta1.OperatorVersion {
 	return gen.Version(ns, "four", gen.Param("PORT", "80", ""), gen.Template("four.yaml", text), gen.Apply("all", "four.yaml"), gen.Serial(v1beta1.DeployPlan, "all"))
 }
 
+// comeLimit bounds the time in which a crowd comes.
+const comeLimit = 30 * time.Minute
+
 // crowd is a number of Instances that come at once.
 type crowd struct {
 	plane *plane.Plane
@@ -43,7 +46,7 @@ type crowd struct {
 // come creates Instances from one number to another, and returns how long each took from the request that creates it to
 // COMPLETE, and all together.
 func (c *crowd) come(ctx context.Context, from, to int) ([]float64, time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, comeLimit)
 	defer cancel()
 	c.began, c.took = map[types.NamespacedName]time.Time{}, map[types.NamespacedName]time.Duration{}
 	list := &v1beta1.InstanceList{}

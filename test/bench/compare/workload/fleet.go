@@ -32,7 +32,8 @@ func fleet() Workload {
 time on a control plane with the controllers of Deployments, which share the machine. Requests are those that the manager
 itself says it has sent (` + "`rest_client_requests_total`" + `): writes are all but GETs and the renewals of its lease, events among
 them. Of the writes of an Instance, four are its objects, three its status, three events, of which one names the user who asked, and one
-is the record of its run. Meanwhile, one Instance every two seconds comes into another namespace. For scale: Flux publishes 4 min 39 s for 1,000 releases of four objects, on another machine.`,
+is the record of its run. Meanwhile, one Instance every two seconds comes into another namespace. The bare client writes the same Instances,
+objects, records, events and status, as in the section of steps and bursts, on a control plane without a manager. For scale: Flux publishes 4 min 39 s for 1,000 releases of four objects, on another machine.`,
 		Run: runFleet,
 	}
 }
@@ -46,6 +47,11 @@ type instances struct {
 	plane *plane.Plane
 	crowd *crowd
 	costs []instanceCost
+	// example is one of the Instances, took the time of all of them.
+	example *example
+	took    time.Duration
+	// floor are the costs of a bare client that writes the same.
+	floor []instanceCost
 }
 
 // instanceCost is a cost of one Instance.
@@ -66,6 +72,9 @@ func runFleet(ctx context.Context, b *Bench, s *report.Section) error {
 		if err := b.on("full", func(p *plane.Plane) error { return f.measure(ctx, b, p, s) }); err != nil {
 			return err
 		}
+		if err := f.measureFloor(ctx, b, s); err != nil {
+			return err
+		}
 		if smallest == nil {
 			smallest = f
 			continue
@@ -74,13 +83,17 @@ func runFleet(ctx context.Context, b *Bench, s *report.Section) error {
 			what := fmt.Sprintf("%s: of %d, times that of %d", c.what, f.size, smallest.size)
 			s.Figures = append(s.Figures, report.AtMost(what, c.value/smallest.costs[i].value, maxCostGrowth, "%.2f"))
 		}
+		for i, c := range f.floor {
+			what := fmt.Sprintf("bare client: %s: of %d, times that of %d", c.what, f.size, smallest.size)
+			s.Figures = append(s.Figures, report.Told(what, "%.2f", c.value/smallest.floor[i].value))
+		}
 	}
 	return nil
 }
 
 func (f *instances) measure(ctx context.Context, b *Bench, p *plane.Plane, s *report.Section) (err error) {
 	f.plane = p
-	if f.crowd, err = b.crowd(ctx, p, 16); err != nil {
+	if f.crowd, err = b.crowd(ctx, p, creators); err != nil {
 		return err
 	}
 	for _, part := range []func(context.Context, *Bench) ([]report.Figure, error){f.arrive, f.idle, f.change, f.drift, f.restart} {
@@ -91,6 +104,45 @@ func (f *instances) measure(ctx context.Context, b *Bench, p *plane.Plane, s *re
 		s.Figures = append(s.Figures, figures...)
 	}
 	return nil
+}
+
+// maxTimesFloor bounds the time of a fleet, as a multiple of that of a bare client.
+const maxTimesFloor = 1.3
+
+// maxSeats bounds the share of the manager and its accounts in the seats of their priority level, in percent.
+const maxSeats = 25
+
+// creators is how many clients create the Instances of a fleet.
+const creators = 16
+
+// measureFloor has a bare client write what the manager has written for the fleet, on a control plane without a manager.
+func (f *instances) measureFloor(ctx context.Context, b *Bench, s *report.Section) error {
+	c, err := b.startBareClient(ctx, f.example)
+	if err != nil {
+		return err
+	}
+	defer c.plane.Stop()
+	server, err := c.plane.PID("kube-apiserver")
+	if err != nil {
+		return err
+	}
+	before, err := plane.CPU(server)
+	if err != nil {
+		return err
+	}
+	b.Say("%d Instances of a bare client", f.size)
+	_, took, err := c.come(ctx, 1, 1+f.size, creators)
+	if err != nil {
+		return err
+	}
+	cpu, err := plane.CPU(server)
+	n := float64(f.size)
+	f.floor = []instanceCost{{"to the last status, for each", took.Seconds() / n}, {"CPU time of the apiserver, for each", (cpu - before) / n}}
+	s.Figures = append(s.Figures,
+		report.Told(fmt.Sprintf("bare client: the same objects and status of %d Instances", f.size), "%.1f s", took.Seconds()),
+		report.AtMost(fmt.Sprintf("%d Instances to COMPLETE: times as long as a bare client", f.size), f.took.Seconds()/took.Seconds(), maxTimesFloor, "%.2f"),
+		report.Told("bare client: CPU time of the apiserver", "%.1f s", cpu-before))
+	return err
 }
 
 func (f *instances) arrive(ctx context.Context, b *Bench) ([]report.Figure, error) {
@@ -112,9 +164,14 @@ func (f *instances) arrive(ctx context.Context, b *Bench) ([]report.Figure, erro
 	}
 	c.say("%d Instances", n)
 	var singles []float64
+	var seats plane.Seats
 	arrived, group := make(chan struct{}), errgroup.Group{}
 	group.Go(func() (err error) {
 		singles, err = comeOneByOne(ctx, other, arrived)
+		return err
+	})
+	group.Go(func() (err error) {
+		seats, err = p.WatchSeats(ctx, arrived)
 		return err
 	})
 	times, took, err := c.come(ctx, 0, n)
@@ -124,6 +181,10 @@ func (f *instances) arrive(ctx context.Context, b *Bench) ([]report.Figure, erro
 	}
 	cost, err := meter.Stop(ctx)
 	if err != nil {
+		return nil, err
+	}
+	f.took = took
+	if f.example, err = readExample(ctx, p, c.namespace, "i0"); err != nil {
 		return nil, err
 	}
 	writes, err := sent.writes(ctx)
@@ -138,6 +199,7 @@ func (f *instances) arrive(ctx context.Context, b *Bench) ([]report.Figure, erro
 		report.AtMost("a single Instance of another namespace meanwhile: the longest", slices.Max(singles), 2, "%.2f s"),
 		report.Told("the same: median", "%.2f s", report.Median(singles)),
 		report.AtMost("writes of the manager for each", float64(writes)/float64(n), 11, "%.2f"),
+		report.AtMost("seats of the manager and its accounts at the apiserver, at most, of those of their priority level", 100*seats.Used/seats.Limit, maxSeats, "%.0f %%"),
 		report.Told("requests at the apiserver, of anybody", "%s", listed(cost.Requests)),
 		report.Told("CPU time of manager and apiserver", "%.1f s, %.1f s", cost.Manager, cost.Server),
 	}, err

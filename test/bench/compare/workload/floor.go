@@ -133,27 +133,38 @@ func rename(value any, from, to string) any {
 	return value
 }
 
-// burstOfBareClient returns the p99 and the total time of each burst of n Instances that a bare client writes.
-func (b *Bench) burstOfBareClient(ctx context.Context, w *example, n int) (late, all []float64, err error) {
+// startBareClient starts a control plane without a manager, whose plane the caller stops, and returns a client that has written one Instance
+// there.
+func (b *Bench) startBareClient(ctx context.Context, w *example) (*bareClient, error) {
 	p, err := plane.StartBare("full")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer p.Stop()
+	c := &bareClient{plane: p, ns: "default", w: w}
 	err = try(ctx, b.Dir, func(t testing.TB) error {
 		p.DefineFiles(t, manifests.Files, "crds/kudo.dev_*.yaml")
 		return nil
 	})
+	if err == nil {
+		_, _, err = c.come(ctx, 0, 1, 1)
+	}
+	if err != nil {
+		p.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// burstOfBareClient returns the p99 and the total time of each burst of n Instances that a bare client writes.
+func (b *Bench) burstOfBareClient(ctx context.Context, w *example, n int) (late, all []float64, err error) {
+	c, err := b.startBareClient(ctx, w)
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &bareClient{plane: p, ns: "default", w: w}
-	if _, _, err := c.come(ctx, 0, 1); err != nil {
-		return nil, nil, err
-	}
+	defer c.plane.Stop()
 	for round := range bursts {
 		b.Say("%d Instances of a bare client at once, round %d of %d", n, round+1, bursts)
-		times, took, err := c.come(ctx, 1+round*n, 1+(round+1)*n)
+		times, took, err := c.come(ctx, 1+round*n, 1+(round+1)*n, n)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -173,9 +184,10 @@ type bareClient struct {
 	observed map[string]chan struct{} // closed when the Deployment of the name is observed
 }
 
-// come writes so many Instances at once, and returns how long each took from its creation to its last status, and all together.
-func (c *bareClient) come(ctx context.Context, from, to int) ([]float64, time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, growthLimit)
+// come writes Instances, so many of which are created at a time, and returns how long each took from its creation to its last status, and
+// all together.
+func (c *bareClient) come(ctx context.Context, from, to, writers int) ([]float64, time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, comeLimit)
 	defer cancel()
 	c.observed = map[string]chan struct{}{}
 	for n := from; n < to; n++ {
@@ -188,12 +200,13 @@ func (c *bareClient) come(ctx context.Context, from, to int) ([]float64, time.Du
 	defer events.Stop()
 	go c.observe(events)
 	began, seconds, failed := time.Now(), make([]float64, to-from), make([]error, to-from)
-	slots := make(chan struct{}, workersOfManager)
+	slots, creations := make(chan struct{}, workersOfManager), make(chan struct{}, writers)
 	var all sync.WaitGroup
 	for i := range seconds {
+		creations <- struct{}{}
 		all.Go(func() {
 			one := time.Now()
-			failed[i] = c.write(ctx, fmt.Sprintf("b%d", from+i), slots)
+			failed[i] = c.write(ctx, fmt.Sprintf("b%d", from+i), slots, func() { <-creations })
 			seconds[i] = time.Since(one).Seconds()
 		})
 	}
@@ -220,19 +233,22 @@ func (c *bareClient) observe(events watch.Interface) {
 	}
 }
 
-// write writes one Instance, what the manager would write for it, and its last status when its Deployment is observed.
-func (c *bareClient) write(ctx context.Context, name string, slots chan struct{}) error {
+// write writes one Instance, what the manager would write for it, and its last status when its Deployment is observed. It calls created
+// after the Instance was created.
+func (c *bareClient) write(ctx context.Context, name string, slots chan struct{}, created func()) error {
 	c.mu.Lock()
 	observed := c.observed[name]
 	c.mu.Unlock()
 	instance := c.w.as(c.w.instance, c.ns, name, "")
 	last := instance.DeepCopy()
 	unstructured.RemoveNestedField(instance.Object, "status")
-	if err := c.plane.Create(ctx, instance); err != nil {
+	err := c.plane.Create(ctx, instance)
+	created()
+	if err != nil {
 		return err
 	}
 	slots <- struct{}{}
-	err := c.start(ctx, instance, last)
+	err = c.start(ctx, instance, last)
 	<-slots
 	if err != nil {
 		return err

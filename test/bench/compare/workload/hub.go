@@ -26,8 +26,8 @@ const (
 	clustersOfEach = 10
 	// changeAim is how long the status of a change may take, in seconds.
 	changeAim = 10
-	// profiles is the namespace of the ClusterProfiles.
-	profiles = "kudo-system"
+	// profileNamespace is the namespace of the ClusterProfiles.
+	profileNamespace = "kudo-system"
 )
 
 func hub() Workload {

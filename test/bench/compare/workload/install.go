@@ -55,6 +55,10 @@ func runInstall(ctx context.Context, b *Bench, s *report.Section) error {
 			if err != nil {
 				return err
 			}
+			var subjects []string
+			for _, tool := range all {
+				subjects = append(subjects, tool.Name())
+			}
 			for round := range b.Sizes.Rounds {
 				for i := range all {
 					tool := all[(i+round)%len(all)]
@@ -64,7 +68,7 @@ func runInstall(ctx context.Context, b *Bench, s *report.Section) error {
 					}
 				}
 			}
-			order(s, n, all)
+			order(s, n, subjects)
 			s.Figures = append(s.Figures, installFigures(t, n, all[0].Name())...)
 		}
 		s.Figures = append(s.Figures, s.Faster()...)
@@ -122,11 +126,10 @@ func (b *Bench) life(ctx context.Context, p *plane.Plane, n int, tool tools.Tool
 	return samples, p.DeleteNamespace(ctx, ns)
 }
 
-// order puts the series of a size into the order of cases, then of tools.
-func order(s *report.Section, n int, all []tools.Tool) {
+// order puts the series of a size into the order of cases, then of subjects.
+func order(s *report.Section, n int, subjects []string) {
 	place := func(of report.Series) int {
-		tool := slices.IndexFunc(all, func(t tools.Tool) bool { return t.Name() == of.Subject })
-		return slices.Index(cases(), of.Case)*len(all) + tool
+		return slices.Index(cases(), of.Case)*len(subjects) + slices.Index(subjects, of.Subject)
 	}
 	slices.SortStableFunc(s.Series, func(a, b report.Series) int {
 		if a.Size != n || b.Size != n {

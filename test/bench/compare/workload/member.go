@@ -89,11 +89,11 @@ func (m *member) asked() int {
 
 // register makes a cluster known to a hub.
 func (m *member) register(ctx context.Context, hub client.Client) error {
-	secret := &corev1.Secret{ObjectMeta: gen.Meta(profiles, m.name), StringData: map[string]string{"server": m.url, "token": "played"}}
+	secret := &corev1.Secret{ObjectMeta: gen.Meta(profileNamespace, m.name), StringData: map[string]string{"server": m.url, "token": "played"}}
 	if err := hub.Create(ctx, secret); err != nil {
 		return err
 	}
-	profile, status := gen.ClusterProfile(profiles, m.name, m.url, m.ca)
+	profile, status := gen.ClusterProfile(profileNamespace, m.name, m.url, m.ca)
 	if err := hub.Create(ctx, profile); err != nil {
 		return err
 	}

@@ -22,13 +22,15 @@ type Workload struct {
 
 // All are the workloads, in their order.
 func All() []Workload {
-	return []Workload{render(), install(), fleet(), memory(), steps(), storm(), hub(), growth(), parts()}
+	return []Workload{render(), install(), controllers(), fleet(), memory(), steps(), storm(), hub(), growth(), parts(), profiles()}
 }
 
 // Bench is what workloads run with.
 type Bench struct {
 	Programs tools.Programs
-	Sizes    Sizes
+	// Build builds a program of a package, in a module below that of this command; "." is that of this command.
+	Build func(module, out, pkg string) error
+	Sizes Sizes
 	// Dir is a folder for files, Home one for what tools keep for themselves.
 	Dir, Home string
 	// Say tells of progress.
