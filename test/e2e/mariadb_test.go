@@ -71,7 +71,8 @@ func (m *mariadb) apart() {
 	other := m.ns + "-a"
 	kubectl("create", "namespace", other)
 	DeferCleanup(func() { kubectl("delete", "namespace", other, "--wait=false") })
-	out, err := start("kubectl", append([]string{"kudo", "install", m.folder(), "--instance", "db", "-n", other, "--create-service-account", "-y", "--wait",
+	out, err := start("kubectl", append([]string{"kudo", "install", m.folder(), "--instance", "db", "-n", other, "--create-service-account", "-y",
+		"--wait", "--wait-time", "600", // each of three tries takes 90 seconds
 		"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog", "--install-parameter", "STORE_SIZE=1Gi"}, append(m.flags, "-p", "BACKUP_PASSWORD=guessed")...)...)
 	DeferCleanup(func() {
 		kubectl("delete", "instances", "--all", "-n", other)
