@@ -53,7 +53,7 @@ func (e *etcd) check(members int) {
 	GinkgoHelper()
 	Expect(e.content()).To(Equal(e.digest))
 	Expect(strings.Count(e.exec("etcdctl member list"), ", false\n")).To(Equal(members), "members that vote")
-	Expect(strings.Count(e.status(), "\n")).To(Equal(members), "members that answer")
+	Eventually(func() int { return strings.Count(e.status(), "\n") }).Should(Equal(members), "members that answer") // names of new pods come late
 	e.exec("etcdctl put written now; etcdctl del written")
 	Expect(e.exec("etcdctl user list")).To(Equal("members\nroot\n"))
 }
