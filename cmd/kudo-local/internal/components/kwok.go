@@ -78,13 +78,9 @@ func kwokAndOthers(ctx context.Context) error {
 // kwok held under a random name. kwok plays no pod of a node whose lease another
 // process holds, which would be so for 40 seconds. No other process runs.
 func deleteNodeLeases(ctx context.Context, kubeconfig string) error {
-	rest, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	client, err := newClient(kubeconfig)
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig of kwok: %w", err)
-	}
-	client, err := kubernetes.NewForConfig(rest)
-	if err != nil {
-		return fmt.Errorf("making the client of kwok: %w", err)
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -93,6 +89,20 @@ func deleteNodeLeases(ctx context.Context, kubeconfig string) error {
 		return fmt.Errorf("deleting the leases of the nodes: %w", err)
 	}
 	return nil
+}
+
+// newClient returns a client for what stands in for nodes beside kwok.
+func newClient(kubeconfig string) (kubernetes.Interface, error) {
+	rest, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of kwok: %w", err)
+	}
+	rest.QPS, rest.Burst = 200, 400
+	client, err := kubernetes.NewForConfig(rest)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of kwok: %w", err)
+	}
+	return client, nil
 }
 
 func bindVolumes(ctx context.Context, kubeconfig string) error {
@@ -125,14 +135,9 @@ func serveLogs(ctx context.Context, listener net.Listener, files podlogs.Files, 
 	if err != nil {
 		return err
 	}
-	rest, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	client, err := newClient(kubeconfig)
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig of the server of logs: %w", err)
-	}
-	rest.QPS, rest.Burst = 200, 400
-	client, err := kubernetes.NewForConfig(rest)
-	if err != nil {
-		return fmt.Errorf("making the client of the server of logs: %w", err)
+		return err
 	}
 	return podlogs.Serve(ctx, listener, config, podlogs.PodsFn(func(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 		return client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})

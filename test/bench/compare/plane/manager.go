@@ -48,17 +48,7 @@ func ReadMetrics(ctx context.Context, address string) (Manager, error) {
 }
 
 func (m *Manager) parse(text io.Reader) error {
-	lines := bufio.NewScanner(text)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
-		if err != nil {
-			return fmt.Errorf("the manager's metrics are malformed: %q: %w", line, err)
-		}
+	return readSamples(text, func(line string, value float64) {
 		switch {
 		case strings.HasPrefix(line, "rest_client_requests_total{"):
 			m.Sent[label(line, "method")] += int(value)
@@ -69,6 +59,23 @@ func (m *Manager) parse(text io.Reader) error {
 		case strings.HasPrefix(line, "go_gc_heap_live_bytes "):
 			m.Live = value
 		}
+	})
+}
+
+// readSamples calls use with each sample of metrics: its line, and its value.
+func readSamples(metrics io.Reader, use func(line string, value float64)) error {
+	lines := bufio.NewScanner(metrics)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		if err != nil {
+			return fmt.Errorf("the metrics are malformed: %q: %w", line, err)
+		}
+		use(line, value)
 	}
 	return lines.Err()
 }

@@ -1,12 +1,10 @@
 package plane
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -59,26 +57,14 @@ func (p *Plane) readSeats(ctx context.Context, client *http.Client) (Seats, erro
 }
 
 // parseSeats reads the seats in the metrics of an API server.
-func parseSeats(metrics io.Reader) (Seats, error) {
-	var s Seats
-	lines := bufio.NewScanner(metrics)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var to *float64
-		switch line := lines.Text(); {
+func parseSeats(metrics io.Reader) (s Seats, err error) {
+	err = readSamples(metrics, func(line string, value float64) {
+		switch {
 		case strings.HasPrefix(line, "apiserver_flowcontrol_current_executing_seats{") && label(line, "flow_schema") == "service-accounts":
-			to = &s.Used
+			s.Used = value
 		case strings.HasPrefix(line, "apiserver_flowcontrol_nominal_limit_seats{") && label(line, "priority_level") == "workload-low":
-			to = &s.Limit
-		default:
-			continue
+			s.Limit = value
 		}
-		line := lines.Text()
-		value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
-		if err != nil {
-			return s, fmt.Errorf("the API server's metrics are malformed: %q: %w", line, err)
-		}
-		*to = value
-	}
-	return s, lines.Err()
+	})
+	return s, err
 }

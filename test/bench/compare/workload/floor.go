@@ -184,8 +184,8 @@ type bareClient struct {
 	observed map[string]chan struct{} // closed when the Deployment of the name is observed
 }
 
-// come writes Instances, so many of which are created at a time, and returns how long each took from its creation to its last status, and
-// all together.
+// come writes the Instances of some numbers and creates as many at a time as there are writers. It returns how long each Instance took from its
+// creation to its last status, and how long all of them took.
 func (c *bareClient) come(ctx context.Context, from, to, writers int) ([]float64, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, comeLimit)
 	defer cancel()

@@ -1,9 +1,6 @@
 package workload
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -12,18 +9,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
+	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kudo.dev/kudo/test/bench/compare/fixture"
 	"kudo.dev/kudo/test/bench/compare/plane"
+	"kudo.dev/kudo/test/gen"
 )
 
 var (
@@ -43,13 +39,16 @@ type flux struct {
 
 // startFlux starts the program of kustomize-controller, whose log is in a folder.
 func startFlux(ctx context.Context, p *plane.Plane, program, dir string) (*flux, error) {
-	for _, kind := range []schema.GroupVersionKind{
-		kustomization, gitRepository, gitRepository.GroupVersion().WithKind("OCIRepository"), gitRepository.GroupVersion().WithKind("Bucket"),
-		gitRepository.GroupVersion().WithKind("ExternalArtifact"),
-	} {
-		if err := defineFreely(ctx, p, kind); err != nil {
-			return nil, err
-		}
+	definitions := [][]byte{definition(kustomization)}
+	for _, kind := range []string{gitRepository.Kind, "OCIRepository", "Bucket", "ExternalArtifact"} {
+		definitions = append(definitions, definition(gitRepository.GroupVersion().WithKind(kind)))
+	}
+	err := try(ctx, dir, func(t testing.TB) error {
+		p.Define(t, definitions...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	log, err := os.Create(filepath.Join(dir, "kustomize-controller.log"))
 	if err != nil {
@@ -68,28 +67,24 @@ func startFlux(ctx context.Context, p *plane.Plane, program, dir string) (*flux,
 	return f, nil
 }
 
-// defineFreely defines a kind whose objects may have any fields. The status of a Kustomization is a resource of its own, since its controller writes
-// to that.
-func defineFreely(ctx context.Context, p *plane.Plane, kind schema.GroupVersionKind) error {
-	plural, _ := apimeta.UnsafeGuessKindToResource(kind)
-	version := apiextensionsv1.CustomResourceDefinitionVersion{Name: kind.Version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
-		OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
-	}}
+// definition returns a CustomResourceDefinition of a kind whose objects may have any fields. The status of a Kustomization is a resource of its own,
+// since its controller writes to that.
+func definition(kind schema.GroupVersionKind) []byte {
+	plural, singular := meta.UnsafeGuessKindToResource(kind)
+	subresources := "{}"
 	if kind == kustomization {
-		version.Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+		subresources = "{status: {}}"
 	}
-	definition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: plural.Resource + "." + kind.Group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: kind.Group, Scope: apiextensionsv1.NamespaceScoped, Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version},
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind.Kind, Plural: plural.Resource, Singular: strings.ToLower(kind.Kind), ListKind: kind.Kind + "List"},
-		},
-	})
-	if err != nil {
-		return err
-	}
-	return p.Create(ctx, &unstructured.Unstructured{Object: definition})
+	return fmt.Appendf(nil, `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]s.%[2]s}
+spec:
+  group: %[2]s
+  scope: Namespaced
+  names: {kind: %[3]s, listKind: %[3]sList, plural: %[1]s, singular: %[4]s}
+  versions:
+    - {name: %[5]s, served: true, storage: true, subresources: %[6]s, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`, plural.Resource, kind.Group, kind.Kind, singular.Resource, kind.Version, subresources)
 }
 
 // stop ends the controller, and the server.
@@ -113,47 +108,20 @@ func (f *flux) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // artifact serves an archive of n objects, and returns how the status of a source describes it.
-func (f *flux) artifact(ns, revision string, n int, one string) (map[string]any, error) {
-	var out bytes.Buffer
-	zip := gzip.NewWriter(&out)
-	files := tar.NewWriter(zip)
-	for name, text := range map[string]string{
-		"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [all.yaml]\n",
-		"all.yaml":           fixture.Text(n, "bench", `"a"`, fmt.Sprintf("%q", one)),
-	} {
-		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
-			return nil, err
-		}
-		if _, err := files.Write([]byte(text)); err != nil {
-			return nil, err
-		}
-	}
-	if err := files.Close(); err != nil {
-		return nil, err
-	}
-	if err := zip.Close(); err != nil {
-		return nil, err
-	}
-	path := fmt.Sprintf("/%s/%s.tar.gz", ns, revision)
+func (f *flux) artifact(ns, revision string, n int, one string) map[string]any {
+	archive, path := gen.Tarball(fixture.Text(n, "bench", `"a"`, fmt.Sprintf("%q", one))), fmt.Sprintf("/%s/%s.tar.gz", ns, revision)
 	f.mu.Lock()
-	f.archives[path] = out.Bytes()
+	f.archives[path] = archive
 	f.mu.Unlock()
 	return map[string]any{
-		"path": path, "url": f.server.URL + path, "revision": revision, "digest": fmt.Sprintf("sha256:%x", sha256.Sum256(out.Bytes())),
-		"lastUpdateTime": "2026-01-01T00:00:00Z", "size": int64(out.Len()),
-	}, nil
+		"path": path, "url": f.server.URL + path, "revision": revision, "digest": fmt.Sprintf("sha256:%x", sha256.Sum256(archive)),
+		"lastUpdateTime": "2026-01-01T00:00:00Z", "size": int64(len(archive)),
+	}
 }
 
 // declare creates a source of n objects, and returns the requests of a Kustomization.
 func (f *flux) declare(ctx context.Context, ns string, n int) (*declaration, error) {
-	first, err := f.artifact(ns, "first", n, "original")
-	if err != nil {
-		return nil, err
-	}
-	second, err := f.artifact(ns, "second", n, fixture.Changed)
-	if err != nil {
-		return nil, err
-	}
+	first, second := f.artifact(ns, "first", n, "original"), f.artifact(ns, "second", n, fixture.Changed)
 	source := object(gitRepository, ns, "bench", map[string]any{"interval": "1h", "url": "https://example.org/bench"})
 	ready := []any{map[string]any{"type": "Ready", "status": "True", "reason": "Succeeded", "message": "stored", "lastTransitionTime": "2026-01-01T00:00:00Z"}}
 	source.Object["status"] = map[string]any{"observedGeneration": int64(1), "artifact": first, "conditions": ready}

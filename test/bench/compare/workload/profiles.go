@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,11 +16,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/google/pprof/profile"
 
 	"kudo.dev/kudo/test/bench/compare/plane"
 	"kudo.dev/kudo/test/bench/compare/report"
+	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/sourcetree"
 )
 
@@ -30,12 +31,7 @@ func profiles() Workload {
 		Name: "profiles", Title: "Profiles",
 		About: `The ten largest costs of the manager while Instances of four objects come, as shares of its CPU time, by the package that is closest to the
 leaf of the stack and is no helper of the standard library; and the ten packages whose initialization takes the most of the start of the command, as
-medians. A manager that is built with this profile (profile-guided optimization) then does the same work.
-
-What was done about the largest: the manager reads its copies of objects by watches and sends no request that the answer to a write could
-have given; it keeps prepared templates, hashes and schemas of kinds; caches hold no managedFields, and the metadata alone where nothing else is
-read. What is left is the exchange with the API server: TLS, HTTP/2, JSON. The command loads the libraries of signatures and of
-Kubernetes' clients, whose tables are filled at the start, whether or not a command needs them.`,
+medians. A manager that is built with this profile (profile-guided optimization) then does the same work.`,
 		Run: runProfiles,
 	}
 }
@@ -78,7 +74,11 @@ func addLargest(s *report.Section, of string, costs map[string]float64, format s
 
 // profileManager returns a CPU profile of a manager for which Instances come, and its CPU time.
 func (b *Bench) profileManager(ctx context.Context, n int) (*profile.Profile, float64, error) {
-	address, err := freeAddress()
+	var address string
+	err := try(ctx, b.Dir, func(t testing.TB) error {
+		address = env.FreeAddress(t)
+		return nil
+	})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -148,14 +148,6 @@ func (b *Bench) cpuOf(ctx context.Context, p *plane.Plane, n int, beside func())
 	}
 	cost, err := meter.Stop(ctx)
 	return cost.Manager, err
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // readProfile reads a CPU profile of 20 seconds.
