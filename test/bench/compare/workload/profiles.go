@@ -41,7 +41,7 @@ const largest = 10
 
 func runProfiles(ctx context.Context, b *Bench, s *report.Section) error {
 	n := b.Sizes.Fleets[0]
-	p, plain, err := b.profileManager(ctx, n)
+	p, err := b.profileManager(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,13 @@ func runProfiles(ctx context.Context, b *Bench, s *report.Section) error {
 		total += t
 	}
 	s.Figures = append(s.Figures, report.AtMost("command, start: all initialization", total, 15, "%.1f ms"))
+	var plain float64 // without the work of the profile
+	if err := b.on("full", func(p *plane.Plane) (err error) {
+		plain, err = b.cpuOf(ctx, p, n, nil)
+		return err
+	}); err != nil {
+		return err
+	}
 	optimized, err := b.optimizedManager(ctx, p, n)
 	if err != nil {
 		return err
@@ -72,19 +79,19 @@ func addLargest(s *report.Section, of string, costs map[string]float64, format s
 	}
 }
 
-// profileManager returns a CPU profile of a manager for which Instances come, and its CPU time.
-func (b *Bench) profileManager(ctx context.Context, n int) (*profile.Profile, float64, error) {
+// profileManager returns a CPU profile of a manager for which Instances come.
+func (b *Bench) profileManager(ctx context.Context, n int) (*profile.Profile, error) {
 	var address string
 	err := try(ctx, b.Dir, func(t testing.TB) error {
 		address = env.FreeAddress(t)
 		return nil
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	p, err := plane.Start("full", "--manager-arg=--pprof-bind-address="+address)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer p.Stop()
 	type answer struct {
@@ -92,15 +99,15 @@ func (b *Bench) profileManager(ctx context.Context, n int) (*profile.Profile, fl
 		err     error
 	}
 	got := make(chan answer, 1)
-	cpu, err := b.cpuOf(ctx, p, n, func() {
+	_, err = b.cpuOf(ctx, p, n, func() {
 		prof, err := readProfile(ctx, address)
 		got <- answer{prof, err}
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	a := <-got
-	return a.profile, cpu, a.err
+	return a.profile, a.err
 }
 
 // optimizedManager builds a manager with a profile, and returns its CPU time for n Instances.
@@ -213,11 +220,12 @@ func packageOf(function string) string {
 func initTimes(ctx context.Context, b *Bench) (map[string]float64, error) {
 	all := map[string][]float64{}
 	for range b.Sizes.Rounds {
-		cmd := exec.CommandContext(ctx, b.Programs.Kudo, "version", "--client")
+		cmd := exec.CommandContext(ctx, b.Programs.Kudo, "--help")
 		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 		var trace bytes.Buffer
-		if cmd.Stderr = &trace; cmd.Run() != nil {
-			return nil, fmt.Errorf("start the command: %s", trace.String())
+		cmd.Stderr = &trace
+		if err := cmd.Run(); err != nil {
+			return nil, fmt.Errorf("start the command: %w", err)
 		}
 		if err := readInitTrace(&trace, all); err != nil {
 			return nil, err
