@@ -31,7 +31,8 @@ func profiles() Workload {
 		Name: "profiles", Title: "Profiles",
 		About: `The ten largest costs of the manager while Instances of four objects come, as shares of its CPU time, by the package that is closest to the
 leaf of the stack and is no helper of the standard library; and the ten packages whose initialization takes the most of the start of the command, as
-medians. A manager that is built with this profile (profile-guided optimization) then does the same work.`,
+medians. A manager that is built with this profile (profile-guided optimization) then does the same work. Releases are built
+without a profile, since it saves less than 3 % of the CPU time.`,
 		Run: runProfiles,
 	}
 }
