@@ -37,6 +37,8 @@ type Options struct {
 	Metrics Metrics
 	// ProgressEvery is how often a fetch reports its progress at most; 0 means 5 s.
 	ProgressEvery time.Duration
+	// LockWait is how long a caller waits while another process fetches or removes the same entry; 0 means 1 min.
+	LockWait time.Duration
 	// Clock; nil means the real one.
 	Clock clock.Clock
 	// Random gives numbers in [0,1) for the jitter of retries; nil means math/rand.
@@ -72,6 +74,9 @@ func Open(options Options) (*Cache, error) {
 	}
 	if options.ProgressEvery <= 0 {
 		options.ProgressEvery = 5 * time.Second
+	}
+	if options.LockWait <= 0 {
+		options.LockWait = time.Minute
 	}
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -121,13 +126,24 @@ const (
 	filesName     = "files"
 )
 
+// errLocked ends the wait for a lock that another process holds.
+var errLocked = errors.New("locked by another process")
+
 // lockRetry is how often a lock that another process holds is tried again.
 const lockRetry = 50 * time.Millisecond
 
-// lock makes the caller the only one, among processes too, that fetches or removes a key.
+// lock makes the caller the only one, among processes too, that fetches or removes a key. A process that has stopped keeps its
+// locks, and so the wait for another process has an end.
 func (c *Cache) lock(ctx context.Context, key string) (unlock func(), err error) {
 	file := flock.New(c.path(lockPrefix+key), flock.SetPermissions(0o644))
-	if _, err := file.TryLockContext(ctx, lockRetry); err != nil {
+	wait, cancel := context.WithTimeoutCause(ctx, c.options.LockWait, errLocked)
+	defer cancel()
+	if _, err := file.TryLockContext(wait, lockRetry); err != nil {
+		if ctx.Err() == nil && errors.Is(context.Cause(wait), errLocked) {
+			return nil, &Error{Reason: ReasonTimeout, Temporary: true, Err: fmt.Errorf(
+				"another process has locked the cache entry for %s: it fetches the same, or hangs: if it hangs, end the process that has opened %s",
+				c.options.LockWait, file.Path())}
+		}
 		return nil, classifyDisk("locking the cache entry", err)
 	}
 	return func() { _ = file.Close() }, nil

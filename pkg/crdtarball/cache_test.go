@@ -400,6 +400,41 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
+// TestLockWait is a process that has stopped while it fetches: others wait for a time, say which file is locked, and use the copy
+// that they have.
+func TestLockWait(t *testing.T) {
+	dir := t.TempDir()
+	c := openCache(t, dir, func(o *Options) { o.LockWait = 100 * time.Millisecond })
+	source := &rawSource{identity: "a", data: tarball(t, "a.example.org")}
+	unlock, err := openCache(t, dir).lock(t.Context(), Key(source.Identity()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Resolve(t.Context(), Request{Source: source})
+	var e *Error
+	if !errors.As(err, &e) || e.Reason != ReasonTimeout || !e.Temporary || !strings.Contains(err.Error(), "end the process that has opened "+c.path(lockPrefix+Key(source.Identity()))) {
+		t.Errorf("an entry that another process has locked: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.lock(ended, Key(source.Identity())); !errors.As(err, &e) || e.Reason != ReasonCanceled {
+		t.Errorf("a caller that has given up: %v", err)
+	}
+	unlock()
+	first, err := c.Resolve(t.Context(), Request{Source: source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unlock, err = openCache(t, dir).lock(t.Context(), Key(source.Identity())); err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	got, err := c.Resolve(t.Context(), Request{Source: source, Policy: v1beta1.DownloadAlways, Digest: first.Digest})
+	if err != nil || got.Stale == nil || got.Digest != first.Digest {
+		t.Errorf("an entry that is known and locked: %+v, %v", got, err)
+	}
+}
+
 // TestProgress reports at the start, and then no more often than every five seconds.
 func TestProgress(t *testing.T) {
 	fake := testclock.NewFakeClock(time.Now())
