@@ -150,6 +150,7 @@ func (e *Env) EtcdData() string { return filepath.Join(e.state, e.name, "etcd") 
 // Manager is the manager as a process of the test's own, under the rights of its ServiceAccount. Only for a control
 // plane of the test's own, whose manager has been killed.
 func (e *Env) Manager(args ...string) *exec.Cmd {
-	args = append([]string{"--kubeconfig", e.ManagerKubeconfig(), "--metrics-bind-address=0", "--health-probe-bind-address=0"}, args...)
+	args = append([]string{"--kubeconfig", e.ManagerKubeconfig(), "--cache-dir", filepath.Join(e.state, e.name, "manager-cache"),
+		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, args...)
 	return exec.Command(filepath.Join(e.Bin, "manager"), args...)
 }

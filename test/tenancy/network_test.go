@@ -136,7 +136,8 @@ func challenges(t *testing.T, s *stage) {
 		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, registry.name(), auth)}}))
 	ov := gen.Version(s.ns, "quiet-1", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))
 	ov.Spec.CRDTarball = &v1beta1.CRDTarball{OCISource: &v1beta1.OCISource{
-		Ref: registry.name() + "/lab/crds@sha256:" + strings.Repeat("a", 64), SecretRef: &v1beta1.SecretReference{Name: "pull"},
+		// A repository of its own: while a manager that has stopped holds the lock of a cache entry, another one cannot fetch it.
+		Ref: registry.name() + "/" + s.ns + "/crds@sha256:" + strings.Repeat("a", 64), SecretRef: &v1beta1.SecretReference{Name: "pull"},
 		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: registry.Certificate().Raw}),
 	}}
 	env.Must(t, suite.Create(ctx, ov))
