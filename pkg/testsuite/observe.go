@@ -201,13 +201,18 @@ func (v *stepObserver) stop() {
 // recheck is how often commands that must succeed, and kinds that were unknown, are tried again.
 const recheck = 500 * time.Millisecond
 
+// firstRead bounds how long reading the objects may take before the time of an assert begins.
+const firstRead = 30 * time.Second
+
 // await waits for a moment at which all asserts hold, all errors are absent and all checks succeed.
 func (v *stepObserver) await(ctx context.Context, timeout time.Duration, check func(context.Context) []string) error {
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	bounded, end := context.WithTimeout(ctx, firstRead+timeout)
+	defer end()
+	unread := v.refresh(bounded)
+	limited, cancel := context.WithTimeout(bounded, timeout)
 	defer cancel()
 	again := time.NewTicker(recheck)
 	defer again.Stop()
-	unread := v.refresh(limited)
 	var failed []string // what the last commands that have ended said
 	for {
 		problems := v.problems()

@@ -34,7 +34,7 @@ func dropFinalizers(ctx context.Context) {
 func blockedNamespaces(t testing.TB, printed func() string) (object, instance string) {
 	t.Helper()
 	for name, namespace := range map[string]*string{"object": &object, "instance": &instance} {
-		env.Within(t, time.Minute, "what blocks the namespace of case "+name, func() string {
+		env.Within(t, 3*time.Minute, "what blocks the namespace of case "+name, func() string {
 			_, line, found := strings.Cut(linesOf(printed(), name), "if that client does not run any more:\n")
 			if !found {
 				return "the output is " + printed()

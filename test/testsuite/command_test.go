@@ -105,6 +105,7 @@ var _ = It("A namespace that was given stays, and one that is made goes, unless 
 	kept := &corev1.Namespace{}
 	kept.Name = left[0]
 	env.Must(t, suite.Delete(ctx, kept))
+	env.Eventually(t, "no namespace", func() string { return strings.Join(namespaces(t), ", ") })
 })
 
 var _ = It("The packages of the catalog hold what their READMEs promise", Label("catalog"), func() {

@@ -49,7 +49,7 @@ var _ = Describe("A case that fails", Serial, Ordered, ContinueOnFailure, Label(
 	It("fails the run, with a report, and leaves no namespace", func() {
 		t := GinkgoTB()
 		reports := t.TempDir()
-		out = kudoTest(t, 3, reports, suite.Kubeconfig, testdata(t, "fail"), "--timeout", "2", "--test-run-labels", "flavor=vanilla", "--report", "JSON", "--report-name", "all")
+		out = kudoTest(t, 3, reports, suite.Kubeconfig, testdata(t, "fail"), "--timeout", "8", "--test-run-labels", "flavor=vanilla", "--report", "JSON", "--report-name", "all")
 		contains(t, out, fmt.Sprintf("0 passed, %d failed in ", len(cases)), fmt.Sprintf("Error: %d of %d cases failed", len(cases), len(cases)))
 		text, err := os.ReadFile(filepath.Join(reports, "all.json"))
 		env.Must(t, err)

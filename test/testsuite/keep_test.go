@@ -73,7 +73,7 @@ func deleteKept(ctx context.Context) {
 var _ = It("--keep-failed keeps what a case that fails has made, and prints what shows and deletes it", Serial, Label("keep-failed"), func() {
 	t := GinkgoTB()
 	DeferCleanup(deleteKept)
-	out := kudoTest(t, 3, t.TempDir(), suite.Kubeconfig, testdata(t, "keep"), "--keep-failed", "--timeout", "2")
+	out := kudoTest(t, 3, t.TempDir(), suite.Kubeconfig, testdata(t, "keep"), "--keep-failed", "--timeout", "10")
 	contains(t, out, "1 passed, 1 failed in ", "!passes has failed")
 	kept := namespaces(t)
 	if len(kept) != 1 || !strings.Contains(out, "fails | namespace "+kept[0]+"\n") {

@@ -93,7 +93,7 @@ var _ = DescribeTable("An interrupt ends the command, and leaves nothing behind"
 	cmd.Stdout = file
 	env.Must(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill() }()
-	env.Within(t, time.Minute, "the command of the case", func() string {
+	env.Within(t, 5*time.Minute, "the command of the case", func() string {
 		if text, _ := os.ReadFile(file.Name()); !strings.Contains(string(text), "$ sleep 300") {
 			return "the output is " + string(text)
 		}
