@@ -73,7 +73,7 @@ func (m *HubManager) Start(t testing.TB) {
 		_ = cmd.Wait()
 		close(over)
 	}(m.cmd, m.over)
-	Within(t, time.Minute, "the manager of the hub serves its webhooks", func() string {
+	Within(t, 3*time.Minute, "the manager of the hub serves its webhooks", func() string {
 		select {
 		case <-m.over:
 			t.Fatalf("the manager of the hub has ended:\n%s", Tail(m.log.String(), 40))

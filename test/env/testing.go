@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -201,11 +202,18 @@ func (e *Env) MustKudo(t testing.TB, code int, args ...string) string {
 	return out
 }
 
-// FreeAddress returns an address of the loopback interface on which nothing listens.
+// FreeAddress returns an address of the loopback interface on which nothing listens. Its port is below those that systems give to outgoing
+// connections, and that kudo-local takes, so that neither has it before the test listens.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	Must(t, err)
-	Must(t, l.Close())
-	return l.Addr().String()
+	var err error
+	for range 100 {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000))); err == nil {
+			Must(t, l.Close())
+			return l.Addr().String()
+		}
+	}
+	t.Fatalf("no port is free: %v", err)
+	return ""
 }

@@ -56,7 +56,7 @@ func TestBadDocuments(t *testing.T) {
 			ov := gen.Version(w.ns, name, gen.Template("bad.yaml", strings.ToValidUTF8(d.text, "\x02")), gen.Apply("bad", "bad.yaml"), gen.Serial("deploy", "bad"))
 			w.create(ov, gen.Instance(name, ov, nil))
 			began := time.Now()
-			i, err := suite.Await(ctx, w.ns, name, 30*time.Second, env.PlanEnded("deploy", 1))
+			i, err := suite.Await(ctx, w.ns, name, w.timeout, env.PlanEnded("deploy", 1))
 			if err != nil {
 				t.Fatalf("%v\n%s", err, manager.tail())
 			}
@@ -102,7 +102,7 @@ func TestBadPackages(t *testing.T) {
 				t.Errorf("exit code %d, want 1: %.500s", code, out)
 			}
 			env.Contains(t, out, tc.want)
-			if took := time.Since(began); took > 20*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 			if len(out) > 8000 {

@@ -120,9 +120,7 @@ func TestLeaseLost(t *testing.T) {
 	receive(t, count.occurred)
 	suite.AwaitLeader(t, old)
 	written := len(manager.writes(count))
-	if manager.exitCount() == exits {
-		t.Error("the old leader goes on while another leads")
-	}
+	env.Eventually(t, "the end of the old leader", env.Condition(func() bool { return manager.exitCount() > exits }))
 	s.ended(w)
 	w.settle(want)
 	versions := w.versions()
@@ -250,8 +248,8 @@ func TestTerminatedWithFiftyPlans(t *testing.T) {
 	}
 	took, code := manager.terminate()
 	t.Logf("ended after %s with code %d", took.Round(time.Millisecond), code)
-	if took > 30*time.Second || code != 0 {
-		t.Errorf("the manager ended after %s with code %d, want 0 in under 30 s", took, code)
+	if took > time.Minute || code != 0 {
+		t.Errorf("the manager ended after %s with code %d, want 0 in under a minute", took, code)
 	}
 	env.Must(t, manager.start())
 	for n := range plans {

@@ -3,7 +3,6 @@ package faults
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -86,10 +85,7 @@ const leakAllowance = 10
 
 // Faults leave no goroutine and no file behind in the manager.
 func TestNothingLeaks(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	env.Must(t, err)
-	address := listener.Addr().String()
-	env.Must(t, listener.Close())
+	address := env.FreeAddress(t)
 	manager.kill()
 	defer manager.kill()
 	manager.intercept(nil)

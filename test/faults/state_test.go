@@ -27,7 +27,7 @@ func (w *testbed) objects() []*unstructured.Unstructured {
 // idleLimit bounds how long a testbed may take from the end of a plan to its rest, and collection how long where the cluster's
 // garbage collector has something to do in it: that waits for half a minute each time a definition goes, or the apiserver.
 // termination is how long a namespace or a definition may take to be deleted, which takes Kubernetes minutes after hundreds were.
-const idleLimit, collection, termination = 30 * time.Second, 3 * time.Minute, 5 * time.Minute
+const idleLimit, collection, termination = 2 * time.Minute, 3 * time.Minute, 5 * time.Minute
 
 // settle waits until the testbed is in a state.
 func (w *testbed) settle(want lifecycle.State) {

@@ -44,7 +44,7 @@ func newWorld(t testing.TB) *testbed {
 }
 
 // limit bounds how long a plan may take with a fault in between.
-const limit = 90 * time.Second
+const limit = 3 * time.Minute
 
 func (w *testbed) create(objs ...client.Object) {
 	w.Helper()

@@ -52,7 +52,7 @@ stringData: {password: "{{ .Params.PASSWORD }}"}
 		env.Must(t, m1.Delete(t.Context(), obj))
 	}
 	env.Must(t, p.hub.Delete(t.Context(), i))
-	for limit, written := time.After(time.Minute), false; !written; {
+	for limit, written := time.After(env.DefaultTimeout), false; !written; {
 		select {
 		case event := <-events.ResultChan():
 			if secret, is := event.Object.(*corev1.Secret); is && event.Type == watch.Added {

@@ -63,6 +63,16 @@ func create(t *testing.T, p *planes, edit func(i *v1beta1.Instance)) *v1beta1.In
 	i.Spec.Placement = &v1beta1.Placement{Clusters: []v1beta1.PlacedCluster{{Name: "m1", Weight: 2}, {Name: "m2", Parameters: map[string]string{
 		"REGION": "eu-2"}}}}
 	edit(i)
+	wait(t, "the webhook of the hub sets the defaults", func() error { // one that does not answer in time is left out
+		placed := i.DeepCopy()
+		if err := p.hub.Create(t.Context(), placed, client.DryRunAll); err != nil {
+			return err
+		}
+		if len(placed.Spec.Parameters) == 0 {
+			return fmt.Errorf("the parameters are not set")
+		}
+		return nil
+	})
 	env.Must(t, p.hub.Create(t.Context(), i))
 	return i
 }
@@ -145,11 +155,12 @@ func checkIdle(t *testing.T, p *planes, i *v1beta1.Instance) {
 
 // checkWaves checks C33 and C5: the second cluster gets a change after the first has completed it, and holds what it has until then.
 func checkWaves(t *testing.T, p *planes) {
-	i := create(t, p, func(i *v1beta1.Instance) {
-		i.Spec.Placement.Waves = &v1beta1.Waves{Groups: [][]string{{"m2"}}, Soak: &metav1.Duration{Duration: 3 * time.Second}}
-	})
+	i := create(t, p, func(i *v1beta1.Instance) { i.Spec.Placement.Waves = &v1beta1.Waves{Groups: [][]string{{"m2"}}} })
 	await(t, p, i, metav1.ConditionTrue, v1beta1.ReasonMembersReady)
-	i = change(t, p, i, func(i *v1beta1.Instance) { i.Spec.Parameters["MODE"] = "new" })
+	i = change(t, p, i, func(i *v1beta1.Instance) {
+		i.Spec.Parameters["MODE"] = "new"
+		i.Spec.Placement.Waves.Soak = &metav1.Duration{Duration: 20 * time.Second}
+	})
 	await(t, p, i, metav1.ConditionUnknown, v1beta1.ReasonWaveInProgress)
 	wait(t, "m1 has the change and holds it", func() error {
 		copied, err := get(p.members["m1"], &v1beta1.Instance{}, i.Namespace, i.Name)
@@ -246,24 +257,29 @@ func checkAdmission(t *testing.T, p *planes) {
 			"has to have exactly one of clusters and decision"},
 		{"neither", func(i *v1beta1.Instance) { i.Spec.Placement.Clusters = nil }, "has to have exactly one of clusters and decision"},
 	} {
-		next := env.Read(t, p.hub, &v1beta1.Instance{}, i.Namespace, i.Name)
-		tc.edit(next)
-		if err := p.hub.Update(t.Context(), next, client.DryRunAll); err == nil || !strings.Contains(err.Error(), tc.want) {
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			next := env.Read(t, p.hub, &v1beta1.Instance{}, i.Namespace, i.Name)
+			tc.edit(next)
+			return p.hub.Update(t.Context(), next, client.DryRunAll)
+		})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
 		}
 	}
 	copied := env.Read(t, p.members["m1"], &v1beta1.Instance{}, i.Namespace, i.Name)
+	patch := client.MergeFrom(copied.DeepCopy())
 	copied.Spec.Placement = nil
-	if err := p.members["m1"].Update(t.Context(), copied); err == nil || !strings.Contains(err.Error(), "a hub manages Instance") {
+	if err := p.members["m1"].Patch(t.Context(), copied, patch); err == nil || !strings.Contains(err.Error(), "a hub manages Instance") {
 		t.Errorf("a copy loses its placement: %v", err)
 	}
 	plain := gen.Instance("plain", version(i.Namespace), nil)
 	env.Must(t, p.members["m1"].Create(t.Context(), plain))
-	_, err := p.members["m1"].Await(t.Context(), i.Namespace, "plain", time.Minute, env.PlanEnded("deploy", 1))
+	_, err := p.members["m1"].Await(t.Context(), i.Namespace, "plain", env.DefaultTimeout, env.PlanEnded("deploy", 1))
 	env.Must(t, err)
 	plain = env.Read(t, p.members["m1"], &v1beta1.Instance{}, i.Namespace, "plain")
+	patch = client.MergeFrom(plain.DeepCopy())
 	plain.Spec.Placement = i.Spec.Placement
-	if err := p.members["m1"].Update(t.Context(), plain); err == nil || !strings.Contains(err.Error(), "has run plans here") {
+	if err := p.members["m1"].Patch(t.Context(), plain, patch); err == nil || !strings.Contains(err.Error(), "has run plans here") {
 		t.Errorf("an Instance that has run plans is placed: %v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,7 +106,7 @@ func (p *planes) newNamespace(t *testing.T) string {
 // wait waits until a condition on something that is read again and again holds.
 func wait(t *testing.T, what string, holds func() error) {
 	t.Helper()
-	env.Within(t, time.Minute, what, func() string {
+	env.Eventually(t, what, func() string {
 		if err := holds(); err != nil {
 			return err.Error()
 		}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 
@@ -100,6 +101,15 @@ func checkRuns(t *testing.T, p *planes) {
 	f := newFront(t, p)
 	i := create(t, p, func(i *v1beta1.Instance) { i.Spec.Placement.Clusters[1].Parameters["MODE"] = "wrong" })
 	await(t, p, i, metav1.ConditionFalse, v1beta1.ReasonWaveStopped)
+	_, err := p.members["m1"].Await(t.Context(), i.Namespace, i.Name, env.DefaultTimeout, env.PlanEnded("deploy", 1))
+	env.Must(t, err)
+	wait(t, "the hub has the status of m1", func() error {
+		got, err := get(p.hub, &v1beta1.Instance{}, i.Namespace, i.Name)
+		if err == nil && !slices.ContainsFunc(got.Status.Members, func(m v1beta1.MemberStatus) bool { return m.Cluster == "m1" && m.PlanStatus == v1beta1.Complete }) {
+			err = fmt.Errorf("%+v", got.Status.Members)
+		}
+		return err
+	})
 	plan := func(code int, words ...string) string {
 		return p.hub.MustKudo(t, code, append(append([]string{"plan"}, words...), "--instance", i.Name, "-n", i.Namespace, "--kubeconfig", f.kubeconfig)...)
 	}
@@ -152,7 +162,7 @@ func checkUninstall(t *testing.T, p *planes) {
 	i = ready(none)
 	f.answer("m2", http.StatusBadGateway)
 	p.faults.cut("m2")
-	env.Contains(t, uninstall(i, 4, "--wait-time", "4s"), "cluster m1: gone", "cluster m2: unreachable: its Work waits", "still in m2")
+	env.Contains(t, uninstall(i, 4, "--wait-time", "30s"), "cluster m1: gone", "cluster m2: unreachable: its Work waits", "still in m2")
 	f.answer("m2", 0)
 	p.faults.repair()
 	wait(t, "m2 has no copy", func() error {

@@ -54,10 +54,12 @@ func (w *observedWrites) listen(t testing.TB, what string, list client.ObjectLis
 	}()
 }
 
-// flip changes a ConfigMap to and fro, as another client, 50 times a second, and leaves it as the package wants it.
-func flip(ctx context.Context, key types.NamespacedName) error {
+// flip changes a ConfigMap to and fro, as another client, 50 times a second, and leaves it as the package wants it. It returns the longest time
+// between two changes.
+func flip(ctx context.Context, key types.NamespacedName) (gap time.Duration, err error) {
 	tick := time.NewTicker(time.Second / 50)
 	defer tick.Stop()
+	last := time.Now()
 	for n := 0; ; n++ {
 		over := ctx.Err() != nil
 		value := fmt.Sprintf("z%d", n) // each time another value: the report must not follow
@@ -67,8 +69,9 @@ func flip(ctx context.Context, key types.NamespacedName) error {
 		cm := &corev1.ConfigMap{ObjectMeta: gen.Meta(key.Namespace, key.Name)}
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"`+value+`"}}`))
 		if err := suite.Patch(context.Background(), cm, patch, client.FieldOwner("foreign-writer")); err != nil || over {
-			return err
+			return gap, err
 		}
+		gap, last = max(gap, time.Since(last)), time.Now()
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -77,6 +80,14 @@ func flip(ctx context.Context, key types.NamespacedName) error {
 }
 
 var _ = It("An object that another client changes to and fro all the time is reported one write at a time, and then no more", SpecPriority(1), Label("storm", "slow"), func() {
+	// On a machine that stalls, the object may not change for a moment, and counts as settled.
+	for attempts := 5; attempts > 0 && !storm(attempts == 1); attempts-- {
+	}
+})
+
+// storm has another client change an object to and fro, and compares what is reported. It returns false, and compares nothing, if that client was
+// stalled for so long that the object counts as settled, unless it is the last attempt.
+func storm(isLast bool) bool {
 	t := GinkgoTB()
 	ns := suite.NewNamespace(t)
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: " + ns + "}\ndata: {key: a}\n"
@@ -87,9 +98,14 @@ var _ = It("An object that another client changes to and fro all the time is rep
 	heard.listen(t, "OperatorVersion", &v1beta1.OperatorVersionList{}, client.InNamespace(ns))
 	heard.listen(t, "Installation", &v1beta1.InstallationList{}, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", ov.InstallationName())})
 
-	storm, calm := context.WithTimeout(ctx, 50*time.Second)
+	limited, calm := context.WithTimeout(ctx, 50*time.Second)
 	defer calm()
-	env.Must(t, flip(storm, types.NamespacedName{Namespace: ns, Name: "shared"}))
+	gap, err := flip(limited, types.NamespacedName{Namespace: ns, Name: "shared"})
+	env.Must(t, err)
+	if gap > time.Second/2 && !isLast {
+		uninstall(t, ov)
+		return false
+	}
 	heard.mu.Lock()
 	at, what, back := heard.at, heard.what, heard.back
 	heard.mu.Unlock()
@@ -97,14 +113,13 @@ var _ = It("An object that another client changes to and fro all the time is rep
 		t.Errorf("written in 50 s: %q (drift taken back: %v), want the drift, and later the inventory and the event", what, back)
 	}
 	for i := 1; i < len(at); i++ {
-		if since := at[i].Sub(at[i-1]); since < 10*time.Second {
+		if since := at[i].Sub(at[i-1]); since < 5*time.Second { // they are 15 s apart
 			t.Errorf("%s was written %s after %s", what[i], since, what[i-1])
 		}
 	}
 	now := env.Read(t, suite, &v1beta1.OperatorVersion{}, ns, "storm")
 	if len(now.Status.Drift) != 1 {
 		t.Fatalf("drift %+v", now.Status.Drift)
-		return
 	}
 	env.Contains(t, now.Status.Drift[0].Message, "ConfigMap "+ns+"/shared was changed since it was installed, last by foreign-writer")
 	if got := states(t, ov)["ConfigMap"]; got != v1beta1.HoldMismatch {
@@ -119,11 +134,12 @@ var _ = It("An object that another client changes to and fro all the time is rep
 		return ""
 	})
 	t.Logf("%s; back to normal after %s", strings.Join(what, ", "), time.Since(ended).Round(time.Second))
-	if took := time.Since(ended); took > time.Minute {
+	if took := time.Since(ended); took > 2*time.Minute {
 		t.Errorf("the drift went %s after the last change", took)
 	}
 	if got := states(t, ov)["ConfigMap"]; got != v1beta1.HoldCreated {
 		t.Errorf("it is %s, want Created", got)
 	}
 	uninstall(t, ov)
-})
+	return true
+}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -27,6 +28,7 @@ var _ = It("A plan writes with the rights of the account that the Instance names
 	ov := gen.Version(ns, "op", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 2), gen.Template("s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Name }}'}\n"),
 		gen.Apply("s", "s.yaml"), gen.Serial("deploy", "cm", "s"))
 	env.Must(t, cluster.Create(t.Context(), ov))
+	env.Must(t, cluster.AwaitRight(t.Context(), "system:serviceaccount:"+ns+":worker", authorizationv1.ResourceAttributes{Namespace: ns, Verb: "create", Resource: "configmaps"}))
 	i := gen.Instance("i", ov, nil)
 	i.Spec.ServiceAccountName = "worker"
 	env.Must(t, cluster.Create(t.Context(), i))

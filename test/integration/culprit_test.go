@@ -52,7 +52,7 @@ var _ = It("A step that waits names the pod, the container and the reason, in th
 	t := GinkgoTB()
 	ns := cluster.NewNamespace(t)
 	stuck(t, ns)
-	found, i := culpritOf(t, ns, hasPod)
+	found, i := culpritOf(t, ns, func(c v1beta1.Culprit) bool { return c.Reason == "ImagePullBackOff" })
 	if found.Kind != "Deployment" || found.Name != "i" || found.Namespace != ns || !strings.HasPrefix(found.Owner, "ReplicaSet i-") || !strings.HasPrefix(found.Pod, "i-") ||
 		found.Container != "app" || found.Reason != "ImagePullBackOff" || found.Since == nil {
 		t.Errorf("the culprit is %+v", found)
@@ -84,7 +84,9 @@ var _ = It("A quota that holds pods back is named with its numbers", Label("culp
 	ov := web(ns)
 	env.Must(t, cluster.Create(t.Context(), ov))
 	env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, map[string]string{"REPLICAS": "5"})))
-	found, i := culpritOf(t, ns, func(c v1beta1.Culprit) bool { return c.Reason == "FailedCreate" })
+	found, i := culpritOf(t, ns, func(c v1beta1.Culprit) bool {
+		return c.Reason == "FailedCreate" && strings.Contains(reconciling(get(t, &v1beta1.Instance{}, ns, "i")), "2 of 5 replicas updated")
+	})
 	if found.Pod != "" {
 		t.Errorf("the culprit is %+v", found)
 	}

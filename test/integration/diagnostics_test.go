@@ -181,6 +181,7 @@ var _ = It("Diagnostics of the same state have the same files, byte by byte, but
 	t := GinkgoTB()
 	ns := cluster.NewNamespace(t)
 	deploy(t, gen.Version(ns, "same", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 3), gen.Serial("deploy", "cm")), "i", nil)
+	hasEvent(t, ns, "finished with status COMPLETE")
 	dir := t.TempDir()
 	var got []map[string]string
 	for _, name := range []string{"a.tar.gz", "b.tar.gz"} {

@@ -157,6 +157,7 @@ var _ = It("What an autoscaler does is no drift, and does not hide any", Label("
 
 var _ = It("A client that changes a field again and again is named once, with one write", Serial, Label("drift-storm", "rule-13"), func() {
 	t := GinkgoTB()
+	awaitQuiet()
 	ctx := context.Background()
 	ns := cluster.NewNamespace(t)
 	deploy(t, gen.Version(ns, "storm", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm")), "i", nil)

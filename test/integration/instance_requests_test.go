@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
 
 	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
@@ -44,8 +45,24 @@ func countRequests() env.Requests {
 	return sent
 }
 
+// awaitQuiet waits until the namespaces of earlier specs have gone, whose end costs requests, too.
+func awaitQuiet() {
+	GinkgoHelper()
+	env.Eventually(GinkgoTB(), "no namespace is being deleted", func() string {
+		list := &corev1.NamespaceList{}
+		env.Must(GinkgoTB(), cluster.List(context.Background(), list))
+		for _, ns := range list.Items {
+			if ns.DeletionTimestamp != nil {
+				return ns.Name
+			}
+		}
+		return ""
+	})
+}
+
 var _ = It("An Instance of four objects costs the manager ten requests", Serial, Label("requests-of-an-instance"), func() {
 	t := GinkgoTB()
+	awaitQuiet()
 	ns, ctx := cluster.NewNamespace(t), context.Background()
 	ov := gen.Version(ns, "four", gen.Template("four.yaml", fourObjects), gen.Apply("all", "four.yaml"), gen.Serial("deploy", "all"))
 	// cost returns the requests that the manager makes for an Instance: no other client asks for these kinds in this way.
@@ -84,6 +101,7 @@ var _ = It("An Instance of four objects costs the manager ten requests", Serial,
 
 var _ = It("No request reads the ancestors of an Instance", Serial, Label("requests-of-an-instance"), func() {
 	t := GinkgoTB()
+	awaitQuiet()
 	ns, ctx := cluster.NewNamespace(t), context.Background()
 	env.Must(t, cluster.Create(ctx, gen.Version(ns, "g0-0.1.0", gen.Param("VALUE", "a", ""), gen.ConfigMaps("cm", 1), gen.Serial("deploy", "cm"))))
 	var first *v1beta1.OperatorVersion
@@ -102,6 +120,7 @@ var _ = It("No request reads the ancestors of an Instance", Serial, Label("reque
 
 var _ = It("Steps whose objects are ready at once cost a request for each object, and no commit between", Serial, Label("requests-of-an-instance"), func() {
 	t := GinkgoTB()
+	awaitQuiet()
 	ns, ctx := cluster.NewNamespace(t), context.Background()
 	const steps = 40
 	tasks, templates := []string(nil), []gen.VersionMod{gen.Param("VALUE", "a", "")}

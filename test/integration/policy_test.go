@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"strings"
 	"time"
 
@@ -273,7 +274,7 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 		t := GinkgoTB()
 		ns, key := cluster.NewNamespace(t), newSigner()
 		policy := requirePolicy("held", key)
-		ov := gen.Version(ns, "held-1", named("held"), gen.Template("job.yaml", strings.ReplaceAll(slowJob, `"6"`, `"15"`)), gen.Apply("job", "job.yaml"),
+		ov := gen.Version(ns, "held-1", named("held"), gen.Template("job.yaml", strings.ReplaceAll(slowJob, `"6"`, `"40"`)), gen.Apply("job", "job.yaml"),
 			gen.ConfigMaps("last", 1), gen.Serial("deploy", "job", "last"))
 		signVersion(ov, key)
 		env.Must(t, cluster.Create(t.Context(), ov))
@@ -393,8 +394,14 @@ var _ = Describe("PackagePolicies", Serial, Label("package-policies", "S23"), fu
 		ns := cluster.NewNamespace(t)
 		ov := gen.Version(ns, "free-1", named("free"), gen.ConfigMaps("app", 1), gen.Serial("deploy", "app"))
 		env.Must(t, cluster.Create(t.Context(), ov))
-		env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, nil)))
-		refused(ns, "no PackagePolicy is for operator free, and kudo-config requires one")
+		required := unready(v1beta1.ReasonPackageNotVerified, "no PackagePolicy is for operator free, and kudo-config requires one")
+		for n, isRequired := 0, false; !isRequired; n++ { // the manager may hear of the settings after the first Instances
+			name := fmt.Sprintf("i%d", n)
+			env.Must(t, cluster.Create(t.Context(), gen.Instance(name, ov, nil)))
+			isRequired = required(await(t, ns, name, func(i *v1beta1.Instance) bool {
+				return required(i) || n < 100 && env.PlanEnded(v1beta1.DeployPlan, 1)(i)
+			}))
+		}
 	})
 
 	It("cannot be written without the verb trust, nor by the accounts of kudo (S25)", func() {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,6 +126,7 @@ var _ = It("Commands with a preview end by what it says, and act only as was exp
 	}}))
 	env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "reader"), Subjects: []rbacv1.Subject{{Kind: "User", Name: "reader"}},
 		RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "reader"}}))
+	env.Must(t, cluster.AwaitRight(t.Context(), "reader", authorizationv1.ResourceAttributes{Namespace: ns, Verb: "get", Group: "kudo.dev", Resource: "instances"}))
 	contains(t, kudo(t, 4, at("diff", two, "--as", "reader")...), "? ConfigMap "+ns+"/app", "cannot patch")
 	contains(t, kudo(t, 0, at("update", "-p", "VALUE=two", "--dry-run=client", "--as", "reader")...), ".data.key: one -> two", "they were not asked")
 
@@ -187,6 +189,7 @@ var _ = It("A preview calls unknown what only its reader may not write, with the
 	env.Must(t, cluster.Create(t.Context(), role))
 	env.Must(t, cluster.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: gen.Meta(ns, "maker"), Subjects: []rbacv1.Subject{{Kind: "User", Name: "maker"}},
 		RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "maker"}}))
+	env.Must(t, cluster.AwaitRight(t.Context(), "maker", authorizationv1.ResourceAttributes{Namespace: ns, Verb: "get", Group: "kudo.dev", Resource: "instances"}))
 	out := kudo(t, 0, "install", pack, "--instance", "i", "-n", ns, "--dry-run", "--as", "maker")
 	contains(t, out, "? Role "+ns+"/app", "not currently held", "secrets", " 0 refused")
 	contains(t, kudo(t, 0, "install", pack, "--instance", "i", "-n", ns, "--dry-run"), "+ Role "+ns+"/app", " 0 unknown")

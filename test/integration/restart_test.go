@@ -97,10 +97,7 @@ func (m *managed) serving(t testing.TB, flags ...string) {
 	m.end()
 	lease := &coordinationv1.Lease{ObjectMeta: gen.Meta("kudo-system", "kudo-manager")}
 	env.Must(t, client.IgnoreNotFound(m.Delete(context.Background(), lease))) // of the one before
-	free, err := net.Listen("tcp", "localhost:0")
-	env.Must(t, err)
-	address := free.Addr().String()
-	env.Must(t, free.Close())
+	address := env.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	env.Must(t, err)
 	m.restart(t, append(flags, "--leader-elect=true", "--webhook-port="+port, "--webhook-cert-dir="+t.TempDir())...)

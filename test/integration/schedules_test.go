@@ -86,7 +86,7 @@ var _ = Describe("Schedules", Label("schedules"), func() {
 		env.Must(t, cluster.Create(ctx, i))
 		await(t, ns, "i", env.PlanEnded(v1beta1.DeployPlan, 1)) // nothing is due before
 		daily := eachMinute
-		daily.Cron = time.Now().UTC().Add(75*time.Second).Format("4 15") + " * * *" // at least 15 seconds from now
+		daily.Cron = time.Now().UTC().Add(2*time.Minute).Format("4 15") + " * * *" // at least a minute from now
 		patchAs(t, "ann", ns, "i", func(i *v1beta1.Instance) { i.Spec.Schedules = []v1beta1.Schedule{daily} })
 		awaitMinute(t, ns, hasRunScheduled)
 		before := get(t, &v1beta1.Instance{}, ns, "i")
@@ -108,7 +108,7 @@ var _ = Describe("Schedules", Label("schedules"), func() {
 // awaitMinute waits until a condition holds, for at least the time between two runs of a schedule of each minute.
 func awaitMinute(t testing.TB, ns string, holds func(*v1beta1.Instance) bool) {
 	t.Helper()
-	if _, err := cluster.Await(context.Background(), ns, "i", 2*time.Minute, holds); err != nil {
+	if _, err := cluster.Await(context.Background(), ns, "i", 5*time.Minute, holds); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -439,11 +439,11 @@ var _ = It("The command init --upgrade waits for the plans that the new manager 
 	m.await(t, ns, "x", func(i *v1beta1.Instance) bool {
 		return strings.Contains(i.Status.AggregatedStatus.Message, "forbidden")
 	})
-	if out, code := m.env.Kudo("init", "--upgrade", "--external-manager", "--wait-time=1s"); code != 0 {
+	if out, code := m.env.Kudo("init", "--upgrade", "--external-manager", "--wait-time=60s"); code != 0 {
 		t.Errorf("a sealed run continues: exit code %d: %s", code, out)
 	}
 	m.replace(t, ns, "x-1", func(r *appsv1.ControllerRevision) { r.Annotations = nil })
-	out, code := m.env.Kudo("init", "--upgrade", "--external-manager", "--wait-time=1s")
+	out, code := m.env.Kudo("init", "--upgrade", "--external-manager", "--wait-time=10s")
 	if code != 4 {
 		t.Errorf("exit code %d, want 4", code)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,7 +30,7 @@ func TestFollowDecision(t *testing.T) {
 	i.Spec.Placement = &v1beta1.Placement{Decision: &v1beta1.DecisionReference{Name: "prod"}}
 	expect := func(reason, want, hold string) {
 		t.Helper()
-		env.Within(t, time.Minute, reason, func() string {
+		env.Eventually(t, reason, func() string {
 			got, err := p.engine.Decide(t.Context(), i)
 			problem := new(clusters.HoldError)
 			switch {
@@ -63,7 +62,7 @@ func TestFollowDecision(t *testing.T) {
 		t.Helper()
 		before := p.events(client.ObjectKeyFromObject(i))
 		act()
-		env.Within(t, 10*time.Second, reason+" is announced", func() string {
+		env.Eventually(t, reason+" is announced", func() string {
 			if p.events(client.ObjectKeyFromObject(i)) == before {
 				return "no event"
 			}

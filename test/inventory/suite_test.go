@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -230,7 +229,7 @@ func (p *planes) observe(t *testing.T, i *v1beta1.Instance) clusters.Observation
 func (p *planes) copyIn(t *testing.T, member string, i *v1beta1.Instance, what string, holds func(*v1beta1.Instance) string) *v1beta1.Instance {
 	t.Helper()
 	out := &v1beta1.Instance{}
-	env.Within(t, 15*time.Second, what+" in "+member, func() string {
+	env.Eventually(t, what+" in "+member, func() string {
 		out = &v1beta1.Instance{}
 		if err := p.members[member].Get(t.Context(), client.ObjectKeyFromObject(i), out); err != nil {
 			return err.Error() + fmt.Sprintf("; the engine shows %+v", p.observe(t, i).Members)

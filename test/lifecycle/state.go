@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func Objects(t testing.TB, c client.Reader, ns string) []*unstructured.Unstructu
 			t.Fatal(err)
 		}
 		for i := range found.Items {
-			if o := &found.Items[i]; strings.Contains(o.GetNamespace()+o.GetName(), ns) {
+			if o := &found.Items[i]; strings.Contains(o.GetNamespace()+o.GetName(), ns) && !isOfEachNamespace(o) {
 				out = append(out, o)
 			}
 		}
@@ -69,6 +70,11 @@ func Objects(t testing.TB, c client.Reader, ns string) []*unstructured.Unstructu
 		}
 	}
 	return out
+}
+
+// isOfEachNamespace reports whether Kubernetes makes an object in each namespace, at some time after the namespace is made.
+func isOfEachNamespace(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "ConfigMap" && o.GetName() == "kube-root-ca.crt" || o.GetKind() == "ServiceAccount" && o.GetName() == "default"
 }
 
 // Read reads the state of the testbed of a namespace. Where the garbage collector may or may not take objects before they are held again,
@@ -179,6 +185,9 @@ func normal(o *unstructured.Unstructured, live map[types.UID]*unstructured.Unstr
 	default:
 		delete(o.Object, "status")
 	}
+	if o.GetKind() == "PersistentVolumeClaim" {
+		o.SetAnnotations(claimAnnotations(o))
+	}
 	unstructured.RemoveNestedField(o.Object, "spec", "volumeName")
 	if o.GetKind() == "CustomResourceDefinition" {
 		unstructured.RemoveNestedField(o.Object, "spec", "conversion")
@@ -242,6 +251,18 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 	}
 }
 
+// claimAnnotations returns the annotations of a claim but those of Kubernetes, which come at some time after the claim is made.
+func claimAnnotations(o *unstructured.Unstructured) map[string]string {
+	out := maps.Clone(o.GetAnnotations())
+	maps.DeleteFunc(out, func(key, _ string) bool {
+		return strings.Contains(key, "kubernetes.io/") && !strings.HasPrefix(key, "kubectl.kubernetes.io/")
+	})
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
 // Collectable reports whether something waits for the garbage collector, which learns of kudo's kinds only after half a minute
 // of a cluster's life.
 func (s State) Collectable() bool {
@@ -260,8 +281,10 @@ func Versions(objects []*unstructured.Unstructured) map[string]string {
 		switch o.GetKind() {
 		case "Instance", "OperatorVersion", "Installation", "ControllerRevision", "Job", "Namespace":
 			continue
-		case "Deployment", "PersistentVolumeClaim":
+		case "Deployment":
 			out[o.GetKind()+" "+o.GetName()] = fmt.Sprint(o.GetUID(), o.GetGeneration(), o.GetAnnotations())
+		case "PersistentVolumeClaim":
+			out[o.GetKind()+" "+o.GetName()] = fmt.Sprint(o.GetUID(), o.GetGeneration(), claimAnnotations(o))
 		default:
 			out[o.GetKind()+" "+o.GetName()] = string(o.GetUID()) + o.GetResourceVersion()
 		}

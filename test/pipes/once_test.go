@@ -34,7 +34,7 @@ func run(t testing.TB, ns, parameter, plan string, number int64) *v1beta1.Instan
 	t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"`+parameter+`":"`+time.Now().String()+`"}}}`))
 	env.Must(t, suite.Patch(context.Background(), &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "i")}, patch))
-	i, err := suite.Await(context.Background(), ns, "i", time.Minute, env.PlanEnded(plan, number))
+	i, err := suite.Await(context.Background(), ns, "i", env.DefaultTimeout, env.PlanEnded(plan, number))
 	env.Must(t, err)
 	return i
 }
@@ -76,10 +76,10 @@ var _ = Describe("A Pipe task with once", Label("G2"), func() {
 		}
 		reads = made.count()
 		env.Must(t, suite.Delete(ctx, &v1beta1.Instance{ObjectMeta: gen.Meta(ns, "i")}))
-		_, err := suite.Await(ctx, ns, "i", time.Minute, func(i *v1beta1.Instance) bool { return i == nil })
+		_, err := suite.Await(ctx, ns, "i", env.DefaultTimeout, func(i *v1beta1.Instance) bool { return i == nil })
 		env.Must(t, err)
 		env.Must(t, suite.Create(ctx, gen.Instance("i", ov, nil)))
-		i, err := suite.Await(ctx, ns, "i", time.Minute, env.PlanEnded("deploy", 1))
+		i, err := suite.Await(ctx, ns, "i", env.DefaultTimeout, env.PlanEnded("deploy", 1))
 		env.Must(t, err)
 		complete(t, i, "deploy")
 		if s := check(t, ns, "renewed"); s.UID != first.UID || made.count() != reads {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -251,7 +250,7 @@ func deploy(t testing.TB, ov *v1beta1.OperatorVersion) *v1beta1.Instance {
 	t.Helper()
 	env.Must(t, suite.Create(context.Background(), ov))
 	env.Must(t, suite.Create(context.Background(), gen.Instance("i", ov, nil)))
-	i, err := suite.Await(context.Background(), ov.Namespace, "i", time.Minute, env.PlanEnded("deploy", 1))
+	i, err := suite.Await(context.Background(), ov.Namespace, "i", env.DefaultTimeout, env.PlanEnded("deploy", 1))
 	env.Must(t, err)
 	return i
 }
@@ -264,6 +263,6 @@ func patchParameter(t testing.TB, ns, plan string) {
 	patch := client.MergeFrom(i.DeepCopy())
 	i.Spec.Parameters = map[string]string{"V": "2"}
 	env.Must(t, suite.Patch(context.Background(), i, patch))
-	_, err := suite.Await(context.Background(), ns, "i", time.Minute, env.PlanEnded(plan, 2))
+	_, err := suite.Await(context.Background(), ns, "i", env.DefaultTimeout, env.PlanEnded(plan, 2))
 	env.Must(t, err)
 }

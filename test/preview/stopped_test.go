@@ -15,14 +15,29 @@ func (o outcome) warned() bool {
 	return slices.ContainsFunc(o.preview.Warnings, func(w string) bool { return strings.Contains(w, " needs ") || strings.Contains(w, " would wait") })
 }
 
-// isComplete reports whether the last plan of the preview is complete by now.
-func (o outcome) isComplete(t *testing.T) bool {
+// settle waits until the last plan of the preview has ended, retries a step, or waits as the preview has warned, and returns the exit code of a
+// command that waits for the plan.
+func (o outcome) settle(t *testing.T) (code int) {
 	t.Helper()
 	if len(o.preview.Runs) == 0 {
-		return false
+		return 4
 	}
 	plan := o.preview.Runs[len(o.preview.Runs)-1].Plan
-	return env.Read(t, suite, &v1beta1.Instance{}, o.ns, "i").Status.PlanStatus[plan].Status == v1beta1.Complete
+	env.Eventually(t, "the end of plan "+plan+", or a step that is retried", func() string {
+		st := env.Read(t, suite, &v1beta1.Instance{}, o.ns, "i").Status.PlanStatus[plan]
+		switch {
+		case st.Status == v1beta1.Complete:
+			code = 0
+		case st.Status.IsTerminal():
+			code = 3
+		case stepIn(st, v1beta1.TransientError) != "" || o.warned():
+			code = 4
+		default:
+			return string(st.Status) + ": " + st.Message
+		}
+		return ""
+	})
+	return code
 }
 
 // lacksRights reports whether the preview has said that the account lacks rights, or that it is not known which it needs.

@@ -171,7 +171,7 @@ func (w *world) saveCatalog(t testing.TB, packages []string) {
 		if need.prepare != nil {
 			need.prepare(t, folder, w.ns)
 		}
-		args := []string{"install", filepath.Join(folder, "operator"), "-n", w.ns, "--create-service-account", "-y", "--wait", "--wait-time", "180"}
+		args := []string{"install", filepath.Join(folder, "operator"), "-n", w.ns, "--create-service-account", "-y", "--wait", "--wait-time", "300"}
 		args = append(args, need.install...)
 		for _, p := range need.parameters {
 			args = append(args, "-p", p)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -141,6 +142,7 @@ func TestRightsOfWhoAsks(t *testing.T) {
 		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"roles", "rolebindings"}, Verbs: []string{"get", "create", "patch"}},
 	}}))
 	bind("weak", "weak", "ann")
+	env.Must(t, suite.AwaitRight(t.Context(), "ann", authorizationv1.ResourceAttributes{Namespace: ns, Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "roles"}))
 	out := suite.MustKudo(t, 1, "install", hello, "--instance", "i", "-n", ns, "--create-service-account", "-y", "--as", "ann")
 	env.Contains(t, out, "Error: Role "+ns+"/i-kudo: ", "not currently held", `Resources:["deployments"]`, "you cannot give what you may not do yourself: ask an administrator of the namespace to run the same command, or to apply what kubectl kudo package rights PACKAGE -o yaml prints")
 	for _, o := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.Role{}, &v1beta1.OperatorVersion{}} {

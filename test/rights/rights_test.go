@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -242,7 +241,7 @@ func edit(t *testing.T, ns, name string, change func(*v1beta1.Instance)) {
 // empty plan stands for all that a change starts.
 func ended(t *testing.T, ns, name, plan string) (forbidden string) {
 	t.Helper()
-	_, err := suite.Await(t.Context(), ns, name, 90*time.Second, func(i *v1beta1.Instance) bool {
+	_, err := suite.Await(t.Context(), ns, name, env.DefaultTimeout, func(i *v1beta1.Instance) bool {
 		if i == nil {
 			return true
 		}

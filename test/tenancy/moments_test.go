@@ -70,10 +70,12 @@ func takenOver() *moment {
 	var old string
 	m.begin = func(t *testing.T, all *managers) {
 		old = suite.Leader(t)
-		all.start(t, m.flags...)
 		signal(t, m.first, syscall.SIGSTOP)
 	}
-	m.end = func(t *testing.T, _ *managers) { suite.AwaitLeader(t, old) }
+	m.end = func(t *testing.T, all *managers) {
+		all.start(t, m.flags...)
+		suite.AwaitLeader(t, old)
+	}
 	m.after = func(t *testing.T, all *managers) {
 		signal(t, m.first, syscall.SIGCONT)
 		if err := m.first.Wait(); err == nil {

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"kudo.dev/kudo/apis/kudo/v1beta1"
 	"kudo.dev/kudo/test/env"
 	"kudo.dev/kudo/test/gen"
 )
@@ -43,12 +43,12 @@ func personas(t *testing.T, ns string) {
 	}
 	bind(t, ns, nadia, "ClusterRole", "admin")
 	bind(t, ns, vera, "ClusterRole", "view")
-	env.Eventually(t, "the rights of the personas", func() string {
-		if err := as(t, nadia).List(ctx, &v1beta1.InstanceList{}, client.InNamespace(ns)); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	for who, resource := range map[string]string{ann: "instances", otto: "operatorversions", nadia: "instances"} {
+		env.Must(t, suite.AwaitRight(ctx, who, authorizationv1.ResourceAttributes{Namespace: ns, Verb: "create", Group: "kudo.dev", Resource: resource}))
+	}
+	for _, who := range []string{nadia, vera} {
+		env.Must(t, suite.AwaitRight(ctx, who, authorizationv1.ResourceAttributes{Namespace: ns, Verb: "get", Resource: "configmaps"}))
+	}
 }
 
 func bind(t *testing.T, ns, who, kind, role string) {

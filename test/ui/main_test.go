@@ -228,10 +228,10 @@ func (b *tab) hear(event any) {
 	}
 }
 
-// do runs actions, for half a minute at most.
+// do runs actions, for two minutes at most.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		body, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.location + '\\n' + document.body.innerText"))
@@ -251,10 +251,10 @@ func (b *tab) visit(path string) {
 	b.do(chromedp.Navigate(b.eval("location.origin")+path), chromedp.WaitVisible("h1"))
 }
 
-// eval returns the value of an expression as text; of a promise, when it is kept, within half a minute.
+// eval returns the value of an expression as text; of a promise, when it is kept, within two minutes.
 func (b *tab) eval(expression string) string {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[any](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -270,7 +270,7 @@ func (b *tab) eval(expression string) string {
 // until waits until an expression is true.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingMutation(), chromedp.WithPollingTimeout(30*time.Second))); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingMutation(), chromedp.WithPollingTimeout(2*time.Minute))); err != nil {
 		b.t.Fatalf("%s: %v, on the page\n%s", expression, err, b.eval("document.body.innerText"))
 	}
 }

@@ -49,7 +49,7 @@ type testbed struct {
 }
 
 // limit bounds how long a plan may take.
-const limit = 90 * time.Second
+const limit = 3 * time.Minute
 
 func (b *testbed) String() string {
 	if b.stop == nil || !b.stop.reached {
