@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"kudo.dev/kudo/test/apitest"
 )
 
 // parsed returns the objects of a text.
@@ -256,4 +258,25 @@ func TestRetryTransient(t *testing.T) {
 			t.Errorf("the context ends: %v", err)
 		}
 	})
+}
+
+// TestFirstRead has a server that lists later than an assert may take: the time of the assert begins with what the list shows.
+func TestFirstRead(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	cluster, server := newCluster(t, configMap("app", map[string]string{"a": "1"}))
+	step := &Step{Asserts: parsed(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\ndata: {a: \"2\"}")}
+	v, err := observe(t.Context(), cluster, step, "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.stop()
+	server.Before(func(r apitest.Request) (any, error) {
+		if r.Verb == "list" {
+			<-time.After(2 * timeout)
+		}
+		return nil, nil
+	})
+	if err = v.await(t.Context(), timeout, func(context.Context) []string { return nil }); err == nil || !strings.Contains(err.Error(), `want "2", have "1"`) {
+		t.Errorf("got %v, want what differs", err)
+	}
 }
