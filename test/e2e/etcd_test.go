@@ -141,7 +141,7 @@ var _ = Describe("Package etcd", Label("catalog", "etcd"), func() {
 			e.lose()
 			e.keep(3, "db-auth", "db-passwords", "db-backup", "db-formed")
 			e.upgrade(3)
-			e.failOver(3)
+			e.failOver(leaderDeleted, 3)
 		}
 		e.compareReadme()
 	})

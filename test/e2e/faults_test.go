@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,19 +21,45 @@ type fault struct {
 	cause func(d *database)
 	// keepsClient is set if the client writes on, and keepsLeader if the pod that takes writes does.
 	keepsClient, keepsLeader bool
+	// repeats is how often failOver causes the fault, unless it is short.
+	repeats int
 }
 
 // leaderDeleted is the fault that the short form of each package is tried with.
 var leaderDeleted = fault{"the leader's pod is deleted by force", func(d *database) {
 	kubectl("delete", "pod", d.awaitLeader(), "-n", d.ns, "--force", "--grace-period=0")
-}, true, false}
+}, true, false, 20}
+
+// leaderFrozen is the fault after which two members may believe that they lead: the former leader has not seen that another one has taken over.
+var leaderFrozen = fault{"the leader's pod is frozen for a minute", func(d *database) {
+	uid := d.uid(d.awaitLeader())
+	DeferCleanup(func() { signal(uid, syscall.SIGCONT) })
+	Consistently(func() int { return signal(uid, syscall.SIGSTOP) }).WithTimeout(time.Minute).WithPolling(5*time.Second).ShouldNot(BeZero(), "processes of the leader's pod")
+	signal(uid, syscall.SIGCONT)
+}, true, false, 5}
+
+// signal sends a signal to all processes of a pod, which it finds by their control groups, and returns how many there are.
+func signal(uid string, number syscall.Signal) int {
+	GinkgoHelper()
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	Expect(err).NotTo(HaveOccurred())
+	sent := 0
+	for _, file := range groups {
+		text, err := os.ReadFile(file)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err == nil && strings.Contains(string(text), "/pod"+uid+"/") && syscall.Kill(pid, number) == nil {
+			sent++
+		}
+	}
+	return sent
+}
 
 // faults are those that plans are tried with.
 var faults = []fault{
 	leaderDeleted,
 	{"the managers are killed", func(*database) {
 		kubectl("delete", "pods", "--all", "-n", "kudo-system", "--force", "--grace-period=0")
-	}, true, true},
+	}, true, true, 0},
 	{"the API server is away for 20 seconds", func(*database) {
 		local("kill", "kube-apiserver")
 		Consistently(func() error {
@@ -38,11 +67,11 @@ var faults = []fault{
 			return err
 		}).WithTimeout(20*time.Second).Should(HaveOccurred(), "the API server is away")
 		local("start", "kube-apiserver")
-	}, true, true},
+	}, true, true, 0},
 	{"the node is killed", func(*database) {
 		local("kill", "node")
 		local("start", "node")
-	}, false, false},
+	}, false, false, 0},
 }
 
 // awaitLeader waits for a leader, and returns the name of its pod.
@@ -97,37 +126,37 @@ func (d *database) disturbWriting(f fault, plan string, members int, begin func(
 	d.row("`"+plan+"`, and "+f.what, d.compared(members, compared))
 }
 
-// failOver deletes the pod of the leader by force while the client writes: once in the short form, else as often as K29 says. It reports what is
-// lost, and for how long no write is acknowledged.
-func (d *database) failOver(members int) {
+// failOver has the leader fail while the client writes: once in the short form, else as often as the fault says. It reports what is lost, and for how
+// long no write is acknowledged.
+func (d *database) failOver(f fault, members int) {
 	GinkgoHelper()
 	times := 1
 	if wholeCatalog {
-		times = 20
+		times = f.repeats
 	}
 	var losses []int
 	var gaps []time.Duration
 	for range times {
 		lost, gap := d.during(func() {
 			former := d.awaitLeader()
-			uid := d.uid(former)
-			leaderDeleted.cause(d)
-			Eventually(d.uid).WithArguments(former).Should(And(Not(BeEmpty()), Not(Equal(uid))))
+			f.cause(d)
+			Eventually(d.uid).WithArguments(former).ShouldNot(BeEmpty())
 			kubectl("wait", "--for=condition=Ready", "pod/"+former, "-n", d.ns, "--timeout=180s")
+			d.holds(members) // the former leader follows
 		})
 		d.holds(members)
 		losses, gaps = append(losses, len(lost)), append(gaps, gap.Round(time.Millisecond))
 	}
 	slices.Sort(losses)
 	slices.Sort(gaps)
-	AddReportEntry("When "+leaderDeleted.what, fmt.Sprintf("%d times: acknowledged writes lost: at most %d, mostly at most %d; no write was acknowledged for: at most %v, mostly at most %v",
+	AddReportEntry("When "+f.what, fmt.Sprintf("%d times: acknowledged writes lost: at most %d, mostly at most %d; no write was acknowledged for: at most %v, mostly at most %v",
 		times, losses[times-1], losses[times/2], gaps[times-1], gaps[times/2]))
 	if d.losesWithLeader {
-		d.row(leaderDeleted.what, d.compared(members, "lost writes are measured"))
+		d.row(f.what, d.compared(members, "lost writes are measured"))
 		return
 	}
-	Expect(losses[times-1]).To(BeZero(), "acknowledged writes that are lost when %s", leaderDeleted.what)
-	d.row(leaderDeleted.what, d.compared(members, "every acknowledged write"))
+	Expect(losses[times-1]).To(BeZero(), "acknowledged writes that are lost when %s", f.what)
+	d.row(f.what, d.compared(members, "every acknowledged write"))
 }
 
 // uid returns the uid of a pod of the Instance, or none.
@@ -212,4 +241,8 @@ var _ = Describe("A package under faults", Label("catalog"), Serial, func() {
 		r := newRedis()
 		r.disturbAll(3, [2]string{"{maxmemory: 200mb, save: '900 1'}", "{maxmemory: 220mb}"})
 	})
+	It("K29: postgres loses no acknowledged write when "+leaderFrozen.what, Label("postgres"), func() { newPostgres().failOver(leaderFrozen, 3) })
+	It("K29: etcd loses no acknowledged write when "+leaderFrozen.what, Label("etcd"), func() { newEtcd().failOver(leaderFrozen, 3) })
+	It("K29: rabbitmq loses no confirmed message when "+leaderFrozen.what, Label("rabbitmq"), func() { newRabbitmq().failOver(leaderFrozen, 3) })
+	It("K29: measures what redis loses when "+leaderFrozen.what, Label("redis"), func() { newRedis().failOver(leaderFrozen, 3) })
 })

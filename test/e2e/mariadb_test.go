@@ -133,7 +133,7 @@ var _ = Describe("Package mariadb", Label("catalog", "mariadb"), func() {
 			m.apart()
 			m.changePassword(1)
 			m.expire()
-			m.failOver(1)
+			m.failOver(leaderDeleted, 1)
 		}
 		m.upgrade(1)
 		m.keep(1, "db-auth", "db-backup", "db-passwords")

@@ -128,7 +128,7 @@ func (p *postgres) restoreMoment() {
 var _ = Describe("Package postgres", Label("catalog", "postgres"), func() {
 	It("K24, K26, K28, K29: keeps every acknowledged write through its plans", func() {
 		p := newPostgres()
-		p.failOver(3)
+		p.failOver(leaderDeleted, 3)
 		p.plan("`backup`", 3, func() { p.change("BACKUP_NAME=good") })
 		if wholeCatalog {
 			p.plan("`switchover`", 3, func() { p.trigger("switchover") })
@@ -156,7 +156,7 @@ var _ = Describe("Package postgres", Label("catalog", "postgres"), func() {
 		It("K29: loses no more than DURABILITY "+durability+" allows when "+leaderDeleted.what, func() {
 			p := newPostgres("-p", "DURABILITY="+durability)
 			p.losesWithLeader = durability == "local"
-			p.failOver(3)
+			p.failOver(leaderDeleted, 3)
 		})
 	}
 })

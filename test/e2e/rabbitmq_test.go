@@ -151,7 +151,7 @@ var _ = Describe("Package rabbitmq", Label("catalog", "rabbitmq"), func() {
 			r.lose()
 			r.keep(3, "db-auth", "db-passwords", "db-backup", "db-formed")
 			r.upgrade(3)
-			r.failOver(3)
+			r.failOver(leaderDeleted, 3)
 		}
 		r.compareReadme()
 	})

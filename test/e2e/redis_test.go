@@ -19,10 +19,14 @@ var redisClient = clientPod("redis:7.0.15-1", `[[ $(timeout 5 redis-cli --tls --
 // redisCommand is the command of the client by which it asks the leader.
 var redisCommand = []string{"redis-cli", "--tls", "--cacert", "/ca/ca.crt", "-e", "-h", "db"}
 
-// ask runs a command as the client.
-func (r *redis) ask(args ...string) string {
+// ask runs a command as the client, until it is answered: the proxy ends connections when another member leads.
+func (r *redis) ask(args ...string) (answer string) {
 	GinkgoHelper()
-	return strings.TrimSpace(kubectl(slices.Concat([]string{"exec", "client", "-n", r.ns, "--"}, redisCommand, []string{"--raw"}, args)...))
+	Eventually(func() (err error) {
+		answer, err = start("kubectl", slices.Concat([]string{"exec", "client", "-n", r.ns, "--"}, redisCommand, []string{"--raw"}, args)...)
+		return err
+	}).Should(Succeed(), "redis answers")
+	return strings.TrimSpace(answer)
 }
 
 // leader returns the name of the pod that most Sentinels name.
@@ -43,9 +47,7 @@ func (r *redis) check(members int) {
 		return strings.TrimSpace(try("kubectl", "exec", "db-0", "-n", r.ns, "-c", "redis", "--", "bash", "-c",
 			". /server/lib.sh; lead=$(leader); n=0; for i in 0 1 2 3 4; do if follows $i $lead 2>/dev/null; then n=$((n + 1)); fi; done; echo $n"))
 	}).Should(Equal(strconv.Itoa(members-1)), "replicas that follow")
-	Eventually(func() string {
-		return strings.TrimSpace(try("kubectl", slices.Concat([]string{"exec", "client", "-n", r.ns, "--"}, redisCommand, []string{"set", "written", "1"})...))
-	}).Should(Equal("OK"))
+	Expect(r.ask("set", "written", "1")).To(Equal("OK"))
 	Expect(r.content()).To(Equal(r.digest))
 }
 
@@ -101,7 +103,7 @@ var _ = Describe("Package redis", Label("catalog", "redis"), func() {
 			r.trigger("expire")
 			r.upgrade(3)
 			r.keep(3, "db-auth", "db-passwords", "db-authority", "db-certificate", "db-ca", "db-backup")
-			r.failOver(3)
+			r.failOver(leaderDeleted, 3)
 		}
 		r.compareReadme()
 	})
@@ -110,7 +112,7 @@ var _ = Describe("Package redis", Label("catalog", "redis"), func() {
 	}
 	for _, durability := range []string{"strict", "local"} {
 		It("K29: measures what is lost with DURABILITY "+durability+" when "+leaderDeleted.what, func() {
-			newRedis("-p", "DURABILITY="+durability).failOver(3)
+			newRedis("-p", "DURABILITY="+durability).failOver(leaderDeleted, 3)
 		})
 	}
 })
