@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,8 +59,8 @@ func (e *etcd) check(members int) {
 	Expect(e.exec("etcdctl user list")).To(Equal("members\nroot\n"))
 }
 
-// newEtcd installs the package with three members, and writes 10,000 keys.
-func newEtcd() *etcd {
+// newEtcd installs the package with three members and further flags, and writes 10,000 keys.
+func newEtcd(flags ...string) *etcd {
 	GinkgoHelper()
 	e := &etcd{database{pack: "etcd", ns: namespace(), client: etcdClient, data: "the keys"}}
 	e.count = func(members int) string { return strconv.Itoa(members) + " vote" }
@@ -70,7 +71,7 @@ func newEtcd() *etcd {
 	}
 	e.addYounger = func() { e.exec("etcdctl put younger yes") }
 	e.hasYounger = func() bool { return e.exec("etcdctl get younger --print-value-only") == "yes\n" }
-	e.flags = append(useStore(e.ns, "etcd", e.ns), "-p", "PASSWORD=s'ecret", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi", "-p", "QUOTA=256Mi")
+	e.flags = slices.Concat(useStore(e.ns, "etcd", e.ns), []string{"-p", "PASSWORD=s'ecret", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi", "-p", "QUOTA=256Mi"}, flags)
 	e.install()
 	e.exec(`for i in {001..100}; do
 		{ echo; for j in {01..100}; do echo "put data/$i-$j value-$((10#$i * 7919 + 10#$j * 104729))"; done; echo; echo; } >/tmp/txn

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -39,8 +40,8 @@ func (m *mariadb) check(int) {
 	m.query("INSERT INTO acks VALUES (0, 0); DELETE FROM acks WHERE writer = 0")
 }
 
-// newMariadb installs the package in a namespace with the Pod Security level restricted, and writes 10,000 rows.
-func newMariadb() *mariadb {
+// newMariadb installs the package with further flags in a namespace with the Pod Security level restricted, and writes 10,000 rows.
+func newMariadb(flags ...string) *mariadb {
 	GinkgoHelper()
 	ns := namespace()
 	kubectl("label", "namespace", ns, "pod-security.kubernetes.io/enforce=restricted")
@@ -54,7 +55,7 @@ func newMariadb() *mariadb {
 		Expect(tables).To(BeElementOf("acks\ndata", "acks\ndata\nyounger"))
 		return strings.HasSuffix(tables, "younger")
 	}
-	m.flags = append(useStore(ns, "mariadb", ns), "-p", "PASSWORD=s'ec\"re\\t", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi")
+	m.flags = slices.Concat(useStore(ns, "mariadb", ns), []string{"-p", "PASSWORD=s'ec\"re\\t", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi"}, flags)
 	m.install()
 	m.query("CREATE TABLE acks (writer int, number int); CREATE TABLE data (id int PRIMARY KEY, text char(32)); " +
 		"INSERT INTO data SELECT seq, md5(seq) FROM seq_1_to_10000")

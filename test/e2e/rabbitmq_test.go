@@ -2,6 +2,7 @@ package e2e
 
 import (
 	_ "embed"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,8 +69,8 @@ func (r *rabbitmq) check(members int) {
 	r.ask("rabbit purge written; rabbit publish written now")
 }
 
-// newRabbitmq installs the package with three members, and publishes 10,000 messages.
-func newRabbitmq() *rabbitmq {
+// newRabbitmq installs the package with three members and further flags, and publishes 10,000 messages.
+func newRabbitmq(flags ...string) *rabbitmq {
 	GinkgoHelper()
 	r := &rabbitmq{database{pack: "rabbitmq", restoresInPlace: true, ns: namespace(), client: rabbitmqClient, data: "the messages"}}
 	r.count = func(members int) string { return strconv.Itoa(members) + " run" }
@@ -78,7 +79,7 @@ func newRabbitmq() *rabbitmq {
 	r.stored = func() []string { return strings.Fields(r.ask("rabbit read acks")) }
 	r.addYounger = func() { r.ask("rabbit purge younger") }
 	r.hasYounger = func() bool { return r.ask("rabbit has younger") == "yes" }
-	r.flags = append(useStore(r.ns, "rabbitmq", r.ns), "-p", "PASSWORD=s'ecret", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi", "-p", "MEMORY=768Mi")
+	r.flags = slices.Concat(useStore(r.ns, "rabbitmq", r.ns), []string{"-p", "PASSWORD=s'ecret", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "STORAGE_SIZE=1Gi", "-p", "MEMORY=768Mi"}, flags)
 	r.install()
 	for path, body := range map[string]string{
 		"vhosts/other":        `{"default_queue_type": "quorum"}`,

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -27,24 +28,22 @@ allowVolumeExpansion: true
 	return volumeClass{name}
 }
 
-// volume makes a volume of so many MiB for a claim. It is a file system in memory, which the node alone mounts.
-func (c volumeClass) volume(ns, claim string, size int) {
+// volume makes a volume of so many MiB. It is a file system in memory, which the node alone mounts.
+func (c volumeClass) volume(size int) {
 	GinkgoHelper()
 	folder := GinkgoT().TempDir()
 	onNode("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", size), "tmpfs", folder)
-	name := c.name + "-" + claim
 	apply("default", fmt.Sprintf(`
 apiVersion: v1
 kind: PersistentVolume
-metadata: {name: %[1]s, labels: {class: %[2]s}, annotations: {folder: %[3]s}}
+metadata: {name: %[1]s-%[2]s, labels: {class: %[1]s}, annotations: {folder: %[3]s}}
 spec:
   capacity: {storage: %[4]dMi}
   accessModes: [ReadWriteOnce]
-  storageClassName: %[2]s
-  claimRef: {namespace: %[5]s, name: %[6]s}
+  storageClassName: %[1]s
   local: {path: %[3]s}
   nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/os, operator: In, values: [linux]}]}]}}
-`, name, c.name, folder, size, ns, claim))
+`, c.name, filepath.Base(folder), folder, size))
 }
 
 // grow grows the volume of a claim to what the claim requests, as the driver of a class does.
@@ -54,7 +53,7 @@ func (c volumeClass) grow(ns, claim string, size int) {
 	Eventually(func() string {
 		return try("kubectl", "get", "pvc", claim, "-n", ns, "-o", "jsonpath={.spec.resources.requests.storage}")
 	}).Should(Equal(wanted))
-	name := c.name + "-" + claim
+	name := kubectl("get", "pvc", claim, "-n", ns, "-o", "jsonpath={.spec.volumeName}")
 	folder := kubectl("get", "pv", name, "-o", "jsonpath={.metadata.annotations.folder}")
 	onNode("mount", "-o", fmt.Sprintf("remount,size=%dm", size), folder)
 	capacity := `{"capacity":{"storage":"` + wanted + `"}}`
@@ -77,8 +76,8 @@ var _ = Describe("Package postgres on full volumes", Label("catalog", "postgres"
 	It("G4, K12, K27: undoes an upgrade, and goes on when the volumes have grown", func() {
 		ns := namespace()
 		class := newVolumeClass(ns)
-		class.volume(ns, "data-db-0", 400)
-		class.volume(ns, "db-repository", 200)
+		class.volume(400)
+		class.volume(200)
 		p := installPostgres(ns, 1, []string{"-p", "PASSWORD=s'ecret", "-p", "BACKUP_KEY=battery-staple", "-p", "IMAGE_REGISTRY=localhost/catalog", "-p", "REPLICAS=1",
 			"-p", "STORAGE_CLASS=" + class.name, "-p", "STORAGE_SIZE=400Mi", "-p", "BACKUP_SIZE=200Mi"})
 		full := func(pod string, folder string) {
@@ -116,4 +115,37 @@ var _ = Describe("Package postgres on full volumes", Label("catalog", "postgres"
 		Eventually(p.lastRun).WithArguments("grow").Should(HaveSuffix(" COMPLETE"))
 		p.holds(1)
 	})
+})
+
+var _ = Describe("A package whose volumes grow", Label("catalog"), func() {
+	if !wholeCatalog {
+		return
+	}
+	for _, tc := range []struct {
+		pack    string
+		members int
+		install func(flags ...string) *database
+	}{
+		{"postgres", 3, func(flags ...string) *database { return &newPostgres(flags...).database }},
+		{"mariadb", 1, func(flags ...string) *database { return &newMariadb(flags...).database }},
+		{"redis", 3, func(flags ...string) *database { return &newRedis(flags...).database }},
+		{"etcd", 3, func(flags ...string) *database { return &newEtcd(flags...).database }},
+		{"rabbitmq", 3, func(flags ...string) *database { return &newRabbitmq(flags...).database }},
+	} {
+		It("G4, K12: "+tc.pack+" keeps every acknowledged write", Label(tc.pack), func() {
+			class := newVolumeClass("grow-" + tc.pack)
+			for range tc.members + 1 { // postgres has one for its backups
+				class.volume(1024)
+			}
+			d := tc.install("-p", "STORAGE_CLASS="+class.name)
+			d.plan("`grow`", tc.members, func() {
+				d.update("STORAGE_SIZE=1536Mi")()
+				for n := range tc.members {
+					class.grow(d.ns, "data-db-"+strconv.Itoa(n), 1536)
+				}
+				Eventually(d.lastRun).WithArguments("grow").Should(HaveSuffix(" COMPLETE"))
+			})
+			d.compareReadme()
+		})
+	}
 })
