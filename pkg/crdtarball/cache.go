@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -64,6 +65,8 @@ type Cache struct {
 	metrics Metrics
 	flights flights
 	memory  memory
+	// fetching has the keys that this process has locked to fetch them.
+	fetching sync.Map
 }
 
 // Open opens the cache in a folder, makes the folder if need be, and sweeps what killed processes have left. A folder
@@ -133,20 +136,28 @@ var errLocked = errors.New("locked by another process")
 const lockRetry = 50 * time.Millisecond
 
 // lock makes the caller the only one, among processes too, that fetches or removes a key. A process that has stopped keeps its
-// locks, and so the wait for another process has an end.
+// locks, and so the wait for another process has an end. Callers of this process wait for one another as long as their contexts last.
 func (c *Cache) lock(ctx context.Context, key string) (unlock func(), err error) {
 	file := flock.New(c.path(lockPrefix+key), flock.SetPermissions(0o644))
-	wait, cancel := context.WithTimeoutCause(ctx, c.options.LockWait, errLocked)
-	defer cancel()
-	if _, err := file.TryLockContext(wait, lockRetry); err != nil {
-		if ctx.Err() == nil && errors.Is(context.Cause(wait), errLocked) {
+	for {
+		_, before := c.fetching.Load(key)
+		wait, cancel := context.WithTimeoutCause(ctx, c.options.LockWait, errLocked)
+		_, err := file.TryLockContext(wait, lockRetry)
+		cause := context.Cause(wait)
+		cancel()
+		_, after := c.fetching.Load(key)
+		switch {
+		case err == nil:
+			c.fetching.Store(key, file)
+			return func() { _ = file.Close(); c.fetching.CompareAndDelete(key, file) }, nil
+		case ctx.Err() != nil || !errors.Is(cause, errLocked):
+			return nil, classifyDisk("locking the cache entry", err)
+		case !before && !after:
 			return nil, &Error{Reason: ReasonTimeout, Temporary: true, Err: fmt.Errorf(
 				"another process has locked the cache entry for %s: it fetches the same, or hangs: if it hangs, end the process that has opened %s",
 				c.options.LockWait, file.Path())}
 		}
-		return nil, classifyDisk("locking the cache entry", err)
 	}
-	return func() { _ = file.Close() }, nil
 }
 
 // tryLock locks a key if it is not locked yet, for fetching or for evicting.
@@ -158,13 +169,26 @@ func (c *Cache) tryLock(prefix, key string) (unlock func(), ok bool) {
 	return func() { _ = file.Close() }, true
 }
 
-// use keeps an entry from being evicted. On a read-only disk no process can evict, and no lock is needed.
+// use keeps an entry from being evicted. On a read-only disk no process can evict, and no lock is needed. A process that has stopped
+// while it evicts is not waited for longer than LockWait.
 func (c *Cache) use(key string) (done func()) {
 	file := flock.New(c.path(usePrefix+key), flock.SetPermissions(0o644))
-	if err := file.RLock(); err != nil {
-		return func() {}
+	tick, limit := time.NewTicker(lockRetry), time.After(c.options.LockWait)
+	defer tick.Stop()
+	for {
+		locked, err := file.TryRLock()
+		if locked {
+			return func() { _ = file.Close() }
+		}
+		if err != nil {
+			return func() {}
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			return func() {}
+		}
 	}
-	return func() { _ = file.Close() }
 }
 
 // removeLeftovers removes what processes that were killed have left: temporaries, and contents that no meta.json names. What a

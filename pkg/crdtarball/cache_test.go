@@ -415,6 +415,15 @@ func TestLockWait(t *testing.T) {
 	if !errors.As(err, &e) || e.Reason != ReasonTimeout || !e.Temporary || !strings.Contains(err.Error(), "end the process that has opened "+c.path(lockPrefix+Key(source.Identity()))) {
 		t.Errorf("an entry that another process has locked: %v", err)
 	}
+	own, err := c.lock(t.Context(), Key("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(300*time.Millisecond, own)
+	if own, err = c.lock(t.Context(), Key("b")); err != nil {
+		t.Fatalf("a caller of the same process is not waited for: %v", err)
+	}
+	own()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.lock(ended, Key(source.Identity())); !errors.As(err, &e) || e.Reason != ReasonCanceled {
@@ -432,6 +441,14 @@ func TestLockWait(t *testing.T) {
 	got, err := c.Resolve(t.Context(), Request{Source: source, Policy: v1beta1.DownloadAlways, Digest: first.Digest})
 	if err != nil || got.Stale == nil || got.Digest != first.Digest {
 		t.Errorf("an entry that is known and locked: %+v, %v", got, err)
+	}
+	done, ok := openCache(t, dir).tryLock(usePrefix, Key(source.Identity()))
+	if !ok {
+		t.Fatal("the entry is in use")
+	}
+	defer done()
+	if _, err := c.Resolve(t.Context(), Request{Source: source, Policy: v1beta1.DownloadNever, Digest: first.Digest}); err != nil {
+		t.Errorf("an entry that a process has stopped to evict: %v", err)
 	}
 }
 

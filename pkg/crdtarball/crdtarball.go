@@ -193,7 +193,7 @@ func (c *Cache) fetch(ctx context.Context, key string, request Request, want wan
 	failed := asError(err)
 	c.metrics.failed(failed.Reason)
 	if good == nil && always && want.known {
-		// The lock itself may have been what failed, on a read-only disk.
+		// The lock itself may have failed: on a read-only disk, or since another process holds it.
 		good, _ = c.find(key, want)
 	}
 	if good == nil || failed.Reason == ReasonCanceled {

@@ -19,7 +19,7 @@ import (
 type Reason string
 
 const (
-	// ReasonTimeout is a source that did not answer in time.
+	// ReasonTimeout is a source that did not answer, or a lock that another process did not release, in time.
 	ReasonTimeout Reason = "Timeout"
 	// ReasonConnection is a source that cannot be reached, or a connection that broke.
 	ReasonConnection Reason = "Connection"
