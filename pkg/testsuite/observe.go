@@ -201,7 +201,7 @@ func (v *stepObserver) stop() {
 // recheck is how often commands that must succeed, and kinds that were unknown, are tried again.
 const recheck = 500 * time.Millisecond
 
-// firstRead bounds how long reading the objects may take before the time of an assert begins.
+// firstRead is by how much an assert may exceed its timeout while its objects are read for the first time.
 const firstRead = 30 * time.Second
 
 // await waits for a moment at which all asserts hold, all errors are absent and all checks succeed.

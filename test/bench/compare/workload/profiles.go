@@ -35,9 +35,9 @@ medians. A manager that is built with this profile (profile-guided optimization)
 without a profile, since it saves less than 3 % of the CPU time.
 
 What was done about the largest: JSON, HTTP/2 and the network are the cost of requests and of what watches bring. An Instance of four objects takes
-ten requests of the manager in place of fifteen, and the manager watches only the metadata of objects of which it needs only the names. Garbage
-collection is as Go has it, since fewer collections need more memory, which has an aim of its own. The command compiles an expression when it is
-first used, and not at the start; the rest of the start is the initialization of packages of others.`,
+ten requests of the manager in place of fifteen, and the manager watches only the metadata of objects of which it needs only the names. The garbage
+collector has the default settings of Go: fewer collections need more memory, and memory has an aim, too. The command compiles an expression when it is
+first used, and not at the start; the rest of the start is the initialization of packages of other projects.`,
 		Run: runProfiles,
 	}
 }
