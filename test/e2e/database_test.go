@@ -138,13 +138,19 @@ func (d *database) startWriting() {
 	Eventually(d.acknowledged).ShouldNot(BeEmpty())
 }
 
+// awaitWrite waits until the client is acknowledged another write.
+func (d *database) awaitWrite() {
+	GinkgoHelper()
+	begun := time.Now()
+	Eventually(func() bool {
+		return slices.ContainsFunc(d.acknowledged(), func(w write) bool { return w.at.After(begun) })
+	}).Should(BeTrue(), "writes are acknowledged again")
+}
+
 // stopWriting waits until the client is acknowledged another write, has it write no more, and returns all writes that were acknowledged.
 func (d *database) stopWriting() []write {
 	GinkgoHelper()
-	done := time.Now()
-	Eventually(func() bool {
-		return slices.ContainsFunc(d.acknowledged(), func(w write) bool { return w.at.After(done) })
-	}).Should(BeTrue(), "writes are acknowledged again")
+	d.awaitWrite()
 	d.exec("rm /tmp/on; until [[ $(ls /tmp/idle-* 2>/dev/null | wc -l) == 4 ]]; do sleep 0.1; done")
 	return d.acknowledged()
 }
@@ -337,18 +343,16 @@ func (d *database) compareReadme() {
 	}
 }
 
+// storeFlags set the parameters of the install plan that makes the backup store. All OperatorVersions must set the same values, since they share the
+// store.
+var storeFlags = []string{"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog", "--install-parameter", "STORE_SIZE=1Gi"}
+
 // useStore installs the backup store by the install plan of a package, and gives it a user. It returns the flags by which an Instance uses it. The
 // OperatorVersions of the namespace go with the spec.
 func useStore(ns, name, user string) []string {
 	GinkgoHelper()
-	kubectl("kudo", "install", filepath.Join(catalog, name, "operator"), "--skip-instance", "-n", ns, "-y", "--wait",
-		"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog", "--install-parameter", "STORE_SIZE=1Gi")
-	DeferCleanup(func() {
-		kubectl("delete", "instances", "--all", "-n", ns)
-		for _, version := range strings.Fields(kubectl("get", "operatorversions", "-n", ns, "-o", "name")) {
-			kubectl("kudo", "uninstall-version", path.Base(version), "-n", ns, "--force", "--wait")
-		}
-	})
+	kubectl(slices.Concat([]string{"kudo", "install", filepath.Join(catalog, name, "operator"), "--skip-instance", "-n", ns, "-y", "--wait"}, storeFlags)...)
+	DeferCleanup(uninstallVersions, ns)
 	store := func(container string, command ...string) string {
 		return kubectl(append([]string{"exec", "deployment/backup-store", "-n", "backup-store", "-c", container, "--"}, command...)...)
 	}
@@ -370,4 +374,13 @@ func useStore(ns, name, user string) []string {
 	}
 	return []string{"-p", "BACKUP_USER=" + user, "-p", "BACKUP_PASSWORD=of-append", "-p", "EXPIRE_PASSWORD=of-expire", "-p", "BACKUP_KEY=battery-staple",
 		"-p", "BACKUP_CA=" + store("append", "cat", "/data/tls/ca.crt")}
+}
+
+// uninstallVersions uninstalls all Instances and OperatorVersions of a namespace, with what their install plans have made.
+func uninstallVersions(ns string) {
+	GinkgoHelper()
+	kubectl("delete", "instances", "--all", "-n", ns)
+	for _, version := range strings.Fields(kubectl("get", "operatorversions", "-n", ns, "-o", "name")) {
+		kubectl("kudo", "uninstall-version", path.Base(version), "-n", ns, "--force", "--wait")
+	}
 }

@@ -70,15 +70,11 @@ func newMariadb(flags ...string) *mariadb {
 func (m *mariadb) apart() {
 	GinkgoHelper()
 	other := m.ns + "-a"
-	kubectl("create", "namespace", other)
-	DeferCleanup(func() { kubectl("delete", "namespace", other, "--wait=false") })
-	out, err := start("kubectl", append([]string{"kudo", "install", m.folder(), "--instance", "db", "-n", other, "--create-service-account", "-y",
-		"--wait", "--wait-time", "600", // each of three tries takes 90 seconds
-		"--install-parameter", "STORE_IMAGE_REGISTRY=localhost/catalog", "--install-parameter", "STORE_SIZE=1Gi"}, append(m.flags, "-p", "BACKUP_PASSWORD=guessed")...)...)
-	DeferCleanup(func() {
-		kubectl("delete", "instances", "--all", "-n", other)
-		kubectl("kudo", "uninstall-version", "mariadb-10.11.19-2.0.0", "-n", other, "--force", "--wait")
-	})
+	makeNamespace(other)
+	out, err := start("kubectl", slices.Concat([]string{"kudo", "install", m.folder(), "--instance", "db", "-n", other, "--create-service-account", "-y",
+		"--wait", "--wait-time", "600"}, // each of three tries takes 90 seconds
+		storeFlags, m.flags, []string{"-p", "BACKUP_PASSWORD=guessed"})...)
+	DeferCleanup(uninstallVersions, other)
 	Expect(err).To(HaveOccurred())
 	Expect(out).To(ContainSubstring("401 Unauthorized"))
 	kubectl("kudo", "update", "--instance", "db", "-n", other, "-p", "BACKUP_PASSWORD=of-append", "-p", "RESTORE_NAME=good")

@@ -137,3 +137,38 @@ var _ = Describe("Ten Instances of a package side by side", Label("catalog"), fu
 		It("K28: leave what is to be kept when they go, and the others alone: "+pack, Label(pack), func() { sideBySide(pack) })
 	}
 })
+
+var _ = Describe("A package that restores the backup of another Instance", Label("catalog"), func() {
+	if !wholeCatalog {
+		return
+	}
+	restoreFrom := func(d *database, compared string, refill func()) {
+		GinkgoHelper()
+		d.change("BACKUP_NAME=good")
+		from := d.ns
+		d.ns += "-a"
+		makeNamespace(d.ns)
+		DeferCleanup(uninstallVersions, d.ns)
+		d.flags = slices.Concat(d.flags, storeFlags)
+		d.install()
+		d.change("RESTORE_NAME=good", "RESTORE_FROM="+from+".db")
+		d.trigger("restore")
+		refill()
+		d.holds(3)
+		d.row("`restore` of another Instance's backup", compared)
+		d.compareReadme()
+	}
+	nothing := func() {}
+	It("K21: redis", Label("redis"), func() {
+		r := newRedis()
+		restoreFrom(&r.database, r.compared(3), nothing)
+	})
+	It("K21: etcd", Label("etcd"), func() {
+		e := newEtcd()
+		restoreFrom(&e.database, e.compared(3), nothing)
+	})
+	It("K21: rabbitmq", Label("rabbitmq"), func() {
+		r := newRabbitmq()
+		restoreFrom(&r.database, "the definitions; 3 run", func() { r.exec(`python3 -c "$CLIENT" fill data`) })
+	})
+})

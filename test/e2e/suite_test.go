@@ -167,11 +167,17 @@ func apply(namespace, objects string) {
 	kubectl("apply", "-n", namespace, "-f", file)
 }
 
-// namespace makes a namespace, which goes with the spec.
+// namespace makes a namespace of a new name, which goes with the spec.
 func namespace() string {
 	GinkgoHelper()
 	name := fmt.Sprintf("e2e-%d", time.Now().UnixNano())
+	makeNamespace(name)
+	return name
+}
+
+// makeNamespace makes a namespace, which goes with the spec.
+func makeNamespace(name string) {
+	GinkgoHelper()
 	kubectl("create", "namespace", name)
 	DeferCleanup(func() { kubectl("delete", "namespace", name, "--wait=false") })
-	return name
 }
