@@ -77,8 +77,8 @@ func TestFrozenLeader(t *testing.T) {
 	w.untouched()
 }
 
-// The leader cannot renew its lease any more, in the middle of a step whose answer it waits for. It ends by itself before
-// another leads, and writes nothing from then on; the other ends the plan, and what arrives late changes nothing.
+// The leader cannot renew its lease any more, in the middle of a step whose answer it waits for. It ends by itself, and writes
+// nothing once another leads; the other ends the plan, and what arrives late changes nothing.
 func TestLeaseLost(t *testing.T) {
 	s := scenarios[0]
 	want := undisturbed(t, s).end

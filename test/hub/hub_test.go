@@ -63,7 +63,7 @@ func create(t *testing.T, p *planes, edit func(i *v1beta1.Instance)) *v1beta1.In
 	i.Spec.Placement = &v1beta1.Placement{Clusters: []v1beta1.PlacedCluster{{Name: "m1", Weight: 2}, {Name: "m2", Parameters: map[string]string{
 		"REGION": "eu-2"}}}}
 	edit(i)
-	wait(t, "the webhook of the hub sets the defaults", func() error { // one that does not answer in time is left out
+	wait(t, "the webhook of the hub sets the defaults", func() error { // the API server goes on without a webhook that does not answer in time
 		placed := i.DeepCopy()
 		if err := p.hub.Create(t.Context(), placed, client.DryRunAll); err != nil {
 			return err

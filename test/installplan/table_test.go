@@ -468,6 +468,9 @@ var _ = Describe("A custom resource that is created while its definition is rele
 			text, err := crd.MarshalJSON()
 			env.Must(t, err)
 			if !strings.Contains(string(text), "oldSelf.hasValue()") {
+				if crd.GetDeletionTimestamp() != nil {
+					t.Fatal("the definition is being deleted without a fence")
+				}
 				return "no rule"
 			}
 			return ""
@@ -486,20 +489,20 @@ var _ = Describe("A custom resource that is created while its definition is rele
 func hold(t testing.TB, obj client.Object) (free func()) {
 	t.Helper()
 	const finalizer = "example.com/hold"
-	set := func(change func(client.Object, string) bool) {
-		t.Helper()
-		env.Must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	set := func(change func(client.Object, string) bool) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			if err := suite.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 				return err
 			}
 			change(obj, finalizer)
 			return suite.Update(ctx, obj)
-		}))
+		})
 	}
-	set(controllerutil.AddFinalizer)
+	env.Must(t, set(controllerutil.AddFinalizer))
+	t.Cleanup(func() { _ = set(controllerutil.RemoveFinalizer) }) // if the test has failed before
 	return func() {
 		t.Helper()
-		set(controllerutil.RemoveFinalizer)
+		env.Must(t, set(controllerutil.RemoveFinalizer))
 	}
 }
 
@@ -523,6 +526,9 @@ var _ = Describe("An object that is created while its namespace is released", La
 				t.Fatal("the namespace was deleted")
 			}
 			if got := space.GetLabels()[v1beta1.ReleasingLabel]; got != want {
+				if space.GetDeletionTimestamp() != nil {
+					t.Fatalf("the namespace is being deleted, and its label is %q", got)
+				}
 				return "the label is " + got
 			}
 			return ""

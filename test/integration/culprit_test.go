@@ -84,9 +84,10 @@ var _ = It("A quota that holds pods back is named with its numbers", Label("culp
 	ov := web(ns)
 	env.Must(t, cluster.Create(t.Context(), ov))
 	env.Must(t, cluster.Create(t.Context(), gen.Instance("i", ov, map[string]string{"REPLICAS": "5"})))
-	found, i := culpritOf(t, ns, func(c v1beta1.Culprit) bool {
-		return c.Reason == "FailedCreate" && strings.Contains(reconciling(get(t, &v1beta1.Instance{}, ns, "i")), "2 of 5 replicas updated")
+	await(t, ns, "i", func(i *v1beta1.Instance) bool {
+		return i != nil && strings.Contains(reconciling(i), "2 of 5 replicas updated")
 	})
+	found, i := culpritOf(t, ns, func(c v1beta1.Culprit) bool { return c.Reason == "FailedCreate" })
 	if found.Pod != "" {
 		t.Errorf("the culprit is %+v", found)
 	}

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -45,10 +46,10 @@ func countRequests() env.Requests {
 	return sent
 }
 
-// awaitQuiet waits until the namespaces of earlier specs have gone, whose end costs requests, too.
+// awaitQuiet waits until the namespaces of earlier specs have gone: their end costs requests, too. After hundreds of them, it takes minutes.
 func awaitQuiet() {
 	GinkgoHelper()
-	env.Eventually(GinkgoTB(), "no namespace is being deleted", func() string {
+	env.Within(GinkgoTB(), 5*time.Minute, "no namespace is being deleted", func() string {
 		list := &corev1.NamespaceList{}
 		env.Must(GinkgoTB(), cluster.List(context.Background(), list))
 		for _, ns := range list.Items {

@@ -53,12 +53,8 @@ var _ = It("A rollback ends the run that stands in its way, or waits behind it, 
 
 	upgrade()
 	behind := "behind plan upgrade (kubectl kudo plan cancel --instance i -n " + ns + " ends it), which waits for: "
-	contains(t, kudo(t, 0, on("rollback", "--after-running")...), "set back to run 3, after plan upgrade has ended")
-	await(t, ns, "i", func(i *v1beta1.Instance) bool {
-		c := meta.FindStatusCondition(i.Status.Conditions, v1beta1.ReconcilingCondition)
-		return len(i.Status.Queue) == 1 && c != nil && strings.HasPrefix(c.Message, "plan deploy is queued ")
-	})
-	contains(t, kudo(t, 4, on("plan", "wait", "--wait-time", "3s")...), "plan deploy is queued "+behind, "Deployment "+ns+"/i")
+	contains(t, kudo(t, 4, on("rollback", "--after-running", "--wait", "--wait-time", "30s")...), "set back to run 3, after plan upgrade has ended",
+		"plan deploy is queued "+behind, "Deployment "+ns+"/i")
 	contains(t, kudo(t, 0, on("plan", "status")...), "Queued 1: plan deploy", behind)
 	hasEvent(t, ns, "Plan deploy is queued behind plan upgrade: ")
 	if c := meta.FindStatusCondition(get(t, &v1beta1.Instance{}, ns, "i").Status.Conditions, v1beta1.ReconcilingCondition); c == nil ||

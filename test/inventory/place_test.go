@@ -254,6 +254,9 @@ func cutOff(t *testing.T, p *planes, i *v1beta1.Instance) {
 	env.Must(t, p.hub.Update(t.Context(), i))
 	p.place(t, i, shares)
 	p.copyIn(t, "m1", i, "the change", has(map[string]string{"REPLICAS": "4", "SIZE": "small"}))
+	if m := p.observe(t, i).Members[m2]; m.Unreachable != "" {
+		t.Errorf("m1 has the change only after m2 counts as unreachable: %+v", m)
+	}
 	env.Eventually(t, "m2 is unreachable", func() string {
 		switch m := p.observe(t, i).Members[m2]; {
 		case m.Unreachable == "":
