@@ -136,7 +136,8 @@ var errLocked = errors.New("locked by another process")
 const lockRetry = 50 * time.Millisecond
 
 // lock makes the caller the only one, among processes too, that fetches or removes a key. A process that has stopped keeps its
-// locks, and so the wait for another process has an end. Callers of this process wait for one another as long as their contexts last.
+// locks, and so the wait for another process has an end. Callers of this process wait for one another as long as their contexts last. The
+// error does not name the file: the key is a digest of a URL whose query may be secret.
 func (c *Cache) lock(ctx context.Context, key string) (unlock func(), err error) {
 	file := flock.New(c.path(lockPrefix+key), flock.SetPermissions(0o644))
 	for {
@@ -154,8 +155,8 @@ func (c *Cache) lock(ctx context.Context, key string) (unlock func(), err error)
 			return nil, classifyDisk("locking the cache entry", err)
 		case !before && !after:
 			return nil, &Error{Reason: ReasonTimeout, Temporary: true, Err: fmt.Errorf(
-				"another process has locked the cache entry for %s: it fetches the same, or hangs: if it hangs, end the process that has opened %s",
-				c.options.LockWait, file.Path())}
+				"another process has locked the cache entry for %s: it fetches the same, or hangs: if it hangs, end what has opened a file %s* in %s",
+				c.options.LockWait, lockPrefix, c.options.Dir)}
 		}
 	}
 }
@@ -171,24 +172,14 @@ func (c *Cache) tryLock(prefix, key string) (unlock func(), ok bool) {
 
 // use keeps an entry from being evicted. On a read-only disk no process can evict, and no lock is needed. A process that has stopped
 // while it evicts is not waited for longer than LockWait.
-func (c *Cache) use(key string) (done func()) {
+func (c *Cache) use(ctx context.Context, key string) (done func()) {
 	file := flock.New(c.path(usePrefix+key), flock.SetPermissions(0o644))
-	tick, limit := time.NewTicker(lockRetry), time.After(c.options.LockWait)
-	defer tick.Stop()
-	for {
-		locked, err := file.TryRLock()
-		if locked {
-			return func() { _ = file.Close() }
-		}
-		if err != nil {
-			return func() {}
-		}
-		select {
-		case <-tick.C:
-		case <-limit:
-			return func() {}
-		}
+	ctx, cancel := context.WithTimeout(ctx, c.options.LockWait)
+	defer cancel()
+	if _, err := file.TryRLockContext(ctx, lockRetry); err != nil {
+		return func() {}
 	}
+	return func() { _ = file.Close() }
 }
 
 // removeLeftovers removes what processes that were killed have left: temporaries, and contents that no meta.json names. What a

@@ -92,8 +92,8 @@ func fromURL(t testing.TB, url string, change ...func(*v1beta1.HTTPSource)) Sour
 }
 
 // believed is the digest of what a cache has from a source, as the manager remembers it.
-func believed(c *Cache, source Source) string {
-	found, err := c.load(Key(source.Identity()))
+func believed(ctx context.Context, c *Cache, source Source) string {
+	found, err := c.load(ctx, Key(source.Identity()))
 	if _, ok := source.(addressed); ok || err != nil {
 		return ""
 	}
@@ -102,7 +102,7 @@ func believed(c *Cache, source Source) string {
 
 func resolve(t testing.TB, c *Cache, source Source, policy v1beta1.CRDDownloadPolicy) *Resolved {
 	t.Helper()
-	resolved, err := c.Resolve(context.Background(), Request{Source: source, Policy: policy, Digest: believed(c, source)})
+	resolved, err := c.Resolve(context.Background(), Request{Source: source, Policy: policy, Digest: believed(t.Context(), c, source)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,8 +400,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestLockWait is a process that has stopped while it fetches: others wait for a time, say which file is locked, and use the copy
-// that they have.
+// TestLockWait is a process that has stopped while it fetches: others wait for a time, say where the lock is but not the key, and
+// use the copy that they have.
 func TestLockWait(t *testing.T) {
 	dir := t.TempDir()
 	c := openCache(t, dir, func(o *Options) { o.LockWait = 100 * time.Millisecond })
@@ -412,7 +412,7 @@ func TestLockWait(t *testing.T) {
 	}
 	_, err = c.Resolve(t.Context(), Request{Source: source})
 	var e *Error
-	if !errors.As(err, &e) || e.Reason != ReasonTimeout || !e.Temporary || !strings.Contains(err.Error(), "end the process that has opened "+c.path(lockPrefix+Key(source.Identity()))) {
+	if !errors.As(err, &e) || e.Reason != ReasonTimeout || !e.Temporary || !strings.Contains(err.Error(), "end what has opened a file .lock-* in "+dir) || strings.Contains(err.Error(), Key(source.Identity())) {
 		t.Errorf("an entry that another process has locked: %v", err)
 	}
 	own, err := c.lock(t.Context(), Key("b"))

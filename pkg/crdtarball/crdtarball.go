@@ -103,7 +103,7 @@ func (c *Cache) resolve(ctx context.Context, request Request) (*Resolved, error)
 	key := Key(source.Identity())
 	var missing error
 	if request.Policy != v1beta1.DownloadAlways && want.known {
-		found, err := c.find(key, want)
+		found, err := c.find(ctx, key, want)
 		if err == nil {
 			c.metrics.hit()
 			return found.resolved(key), nil
@@ -178,7 +178,7 @@ func (c *Cache) fetch(ctx context.Context, key string, request Request, want wan
 		}
 		defer unlock()
 		if want.known { // another process may have been faster
-			good, err = c.find(key, want)
+			good, err = c.find(ctx, key, want)
 			if err == nil && !always {
 				return good, nil
 			}
@@ -194,7 +194,7 @@ func (c *Cache) fetch(ctx context.Context, key string, request Request, want wan
 	c.metrics.failed(failed.Reason)
 	if good == nil && always && want.known {
 		// The lock itself may have failed: on a read-only disk, or since another process holds it.
-		good, _ = c.find(key, want)
+		good, _ = c.find(ctx, key, want)
 	}
 	if good == nil || failed.Reason == ReasonCanceled {
 		return nil, failed
@@ -205,8 +205,8 @@ func (c *Cache) fetch(ctx context.Context, key string, request Request, want wan
 }
 
 // find loads a good entry of the wanted digest.
-func (c *Cache) find(key string, want wanted) (*entry, error) {
-	found, err := c.load(key)
+func (c *Cache) find(ctx context.Context, key string, want wanted) (*entry, error) {
+	found, err := c.load(ctx, key)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package crdtarball
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -82,7 +83,7 @@ func (e *entry) resolved(key string) *Resolved {
 
 // load returns an entry whose every byte was checked against meta.json, now or by this process while the files looked
 // as they look now. The error is errMissing, a *damagedError or an *Error.
-func (c *Cache) load(key string) (*entry, error) {
+func (c *Cache) load(ctx context.Context, key string) (*entry, error) {
 	if known := c.memory.get(key); known != nil && known.unchanged() {
 		c.touch(key)
 		return known, nil
@@ -91,7 +92,7 @@ func (c *Cache) load(key string) (*entry, error) {
 	if _, err := os.Lstat(c.path(key)); errors.Is(err, fs.ErrNotExist) {
 		return nil, errMissing
 	}
-	done := c.use(key)
+	done := c.use(ctx, key)
 	defer done()
 	var err error
 	// A newer content may take the place of the one that is being read.

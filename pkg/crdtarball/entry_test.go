@@ -114,7 +114,7 @@ func TestEviction(t *testing.T) {
 	if err := os.Chtimes(c.path(Key("raw:a")), old, old); err != nil {
 		t.Fatal(err)
 	}
-	done := c.use(Key("raw:a"))
+	done := c.use(t.Context(), Key("raw:a"))
 	resolve(t, c, sources["b"], "")
 	done()
 	if got := has(c); got != "ab" {

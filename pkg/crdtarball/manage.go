@@ -101,7 +101,7 @@ func (c *Cache) Import(ctx context.Context, identity, pin string, tarball io.Rea
 		}
 		return Fetched{}, nil // its validators are known to the source only
 	}
-	found, err := c.publish(key, identity, wanted{digest: pin}, fill, nil)
+	found, err := c.publish(ctx, key, identity, wanted{digest: pin}, fill, nil)
 	if err != nil {
 		return nil, wrapSource(identity, err)
 	}
@@ -146,8 +146,8 @@ func (c *Cache) has(key string) bool {
 }
 
 // Export writes the tarball of an entry, as it came, after checking the entry. Errors are *Error.
-func (c *Cache) Export(key string, to io.Writer) (*Resolved, error) {
-	done := c.use(key)
+func (c *Cache) Export(ctx context.Context, key string, to io.Writer) (*Resolved, error) {
+	done := c.use(ctx, key)
 	defer done()
 	found, err := c.read(key)
 	if err != nil {

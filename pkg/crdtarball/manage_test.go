@@ -32,7 +32,7 @@ func TestImportExport(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if _, err := c.Export(Key(url), &out); err != nil || !bytes.Equal(out.Bytes(), data) {
+	if _, err := c.Export(t.Context(), Key(url), &out); err != nil || !bytes.Equal(out.Bytes(), data) {
 		t.Errorf("the same bytes come out: %v", err)
 	}
 	for name, bad := range map[string]struct {
@@ -58,7 +58,7 @@ func TestImportExport(t *testing.T) {
 	if err != nil || entries[0].Problem != "crds.tar.gz is not what meta.json says" {
 		t.Errorf("%+v, %v", entries, err)
 	}
-	if _, err := c.Export(Key(url), &out); err == nil {
+	if _, err := c.Export(t.Context(), Key(url), &out); err == nil {
 		t.Error("what is damaged is not exported")
 	}
 	if err := c.Remove(Key(url)); err != nil {
@@ -70,7 +70,7 @@ func TestImportExport(t *testing.T) {
 func TestRemoveInUse(t *testing.T) {
 	c := openCache(t, t.TempDir())
 	resolve(t, c, &rawSource{data: tarball(t, "a.example.org")}, "")
-	done := c.use(Key("raw:"))
+	done := c.use(t.Context(), Key("raw:"))
 	var e *Error
 	if err := c.Remove(Key("raw:")); !errors.As(err, &e) || !e.Temporary || !strings.Contains(err.Error(), "is in use") {
 		t.Errorf("an entry in use stays: %v", err)

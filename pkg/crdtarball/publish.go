@@ -32,7 +32,7 @@ func (c *Cache) download(ctx context.Context, key string, source Source, want wa
 		progress := func(bytes, total int64) {
 			report(Progress{Attempt: attempt, Bytes: bytes, Total: total, Last: last})
 		}
-		found, err := c.publish(key, source.Identity(), want, fill, progress)
+		found, err := c.publish(ctx, key, source.Identity(), want, fill, progress)
 		if errors.Is(err, errNotModified) {
 			return good, nil
 		}
@@ -48,7 +48,7 @@ var errNotModified = errors.New("not modified")
 
 // publish makes an entry of what fill writes. Until it is complete and checked nothing of it can be seen; if anything
 // fails, nothing of it is left. The key is locked.
-func (c *Cache) publish(key, identity string, want wanted,
+func (c *Cache) publish(ctx context.Context, key, identity string, want wanted,
 	fill func(Target) (Fetched, error), progress func(bytes, total int64)) (*entry, error) {
 	if err := os.MkdirAll(c.options.Dir, 0o755); err != nil {
 		return nil, classifyDisk("making the cache folder", err)
@@ -68,7 +68,7 @@ func (c *Cache) publish(key, identity string, want wanted,
 		return nil, classifyDisk("moving the tarball into the cache", err)
 	}
 	c.options.step("done")
-	found, err := c.load(key)
+	found, err := c.load(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the written entry: %w", err)
 	}

@@ -205,7 +205,7 @@ func newExport(o *cacheOptions) *cobra.Command {
 		Short: "Write a tarball of the cache into a file",
 		Long:  `Write a tarball of the cache into a file (or -, for the standard output), as it came, after checking it.`,
 		Args:  command.ExactArgs(2, "a key or a URL, and a file (or -)"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			cache, err := o.openExisting()
 			if err != nil {
 				return err
@@ -214,14 +214,14 @@ func newExport(o *cacheOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cacheExport(o.env, cache, key, args[1])
+			return cacheExport(cmd.Context(), o.env, cache, key, args[1])
 		},
 	}
 }
 
-func cacheExport(env *command.Env, cache *crdtarball.Cache, key, name string) error {
+func cacheExport(ctx context.Context, env *command.Env, cache *crdtarball.Cache, key, name string) error {
 	var data bytes.Buffer
-	exported, err := cache.Export(key, &data)
+	exported, err := cache.Export(ctx, key, &data)
 	if err != nil {
 		return err
 	}
