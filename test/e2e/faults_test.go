@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,52 +24,47 @@ type fault struct {
 }
 
 // leaderDeleted is the fault that the short form of each package is tried with.
-var leaderDeleted = fault{"the leader's pod is deleted by force", func(d *database) {
+var leaderDeleted = fault{what: "the leader's pod is deleted by force", keepsClient: true, repeats: 20, cause: func(d *database) {
 	kubectl("delete", "pod", d.awaitLeader(), "-n", d.ns, "--force", "--grace-period=0")
-}, true, false, 20}
+}}
 
 // leaderFrozen is the fault after which two members may believe that they lead: the former leader has not seen that another one has taken over.
-var leaderFrozen = fault{"the leader's pod is frozen for a minute", func(d *database) {
+var leaderFrozen = fault{what: "the leader's pod is frozen for a minute", keepsClient: true, repeats: 5, cause: func(d *database) {
 	uid := d.uid(d.awaitLeader())
 	DeferCleanup(func() { signal(uid, syscall.SIGCONT) })
 	Consistently(func() int { return signal(uid, syscall.SIGSTOP) }).WithTimeout(time.Minute).WithPolling(5*time.Second).ShouldNot(BeZero(), "processes of the leader's pod")
 	signal(uid, syscall.SIGCONT)
-}, true, false, 5}
+}}
 
-// signal sends a signal to all processes of a pod, which it finds by their control groups, and returns how many there are.
+// signal sends a signal to all processes of a pod, and returns how many there are.
 func signal(uid string, number syscall.Signal) int {
 	GinkgoHelper()
-	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	Expect(err).NotTo(HaveOccurred())
-	sent := 0
-	for _, file := range groups {
-		text, err := os.ReadFile(file)
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err == nil && strings.Contains(string(text), "/pod"+uid+"/") && syscall.Kill(pid, number) == nil {
-			sent++
-		}
+	Expect(uid).NotTo(BeEmpty(), "the uid of a pod")
+	pids := processesOf("", uid)
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, number) // it may have ended
 	}
-	return sent
+	return len(pids)
 }
 
 // faults are those that plans are tried with.
 var faults = []fault{
 	leaderDeleted,
-	{"the managers are killed", func(*database) {
+	{what: "the managers are killed", keepsClient: true, keepsLeader: true, cause: func(*database) {
 		kubectl("delete", "pods", "--all", "-n", "kudo-system", "--force", "--grace-period=0")
-	}, true, true, 0},
-	{"the API server is away for 20 seconds", func(*database) {
+	}},
+	{what: "the API server is away for 20 seconds", keepsClient: true, keepsLeader: true, cause: func(*database) {
 		local("kill", "kube-apiserver")
 		Consistently(func() error {
 			_, err := start("kubectl", "get", "namespaces")
 			return err
 		}).WithTimeout(20*time.Second).Should(HaveOccurred(), "the API server is away")
 		local("start", "kube-apiserver")
-	}, true, true, 0},
-	{"the node is killed", func(*database) {
+	}},
+	{what: "the node is killed", cause: func(*database) {
 		local("kill", "node")
 		local("start", "node")
-	}, false, false, 0},
+	}},
 }
 
 // awaitLeader waits for a leader, and returns the name of its pod.

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -150,9 +149,17 @@ func startServer(server *exec.Cmd, pipe func() (io.ReadCloser, error)) string {
 	return line
 }
 
-// processOf returns the process whose command line begins with a program and names an owner, or whose cgroup does: a state folder or the
-// uid of a pod.
+// processOf returns the first process of an owner that runs a program.
 func processOf(program, owner string) int {
+	GinkgoHelper()
+	found := processesOf(program, owner)
+	Expect(found).NotTo(BeEmpty(), "processes of %s that run %s", owner, program)
+	return found[0]
+}
+
+// processesOf returns the processes whose command line begins with a program and names an owner, or whose cgroup does: a state folder or the
+// uid of a pod. Each process runs the program "".
+func processesOf(program, owner string) (found []int) {
 	GinkgoHelper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	Expect(err).NotTo(HaveOccurred())
@@ -164,9 +171,8 @@ func processOf(program, owner string) int {
 		if strings.HasSuffix(begin+"\x00", program) && strings.Contains(string(line)+strings.ReplaceAll(string(group), "_", "-"), owner) {
 			number, err := strconv.Atoi(filepath.Base(folder))
 			Expect(err).NotTo(HaveOccurred())
-			return number
+			found = append(found, number)
 		}
 	}
-	Fail(fmt.Sprintf("no process of %s runs %s", owner, program))
-	return 0
+	return found
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +15,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/yaml"
@@ -342,10 +342,9 @@ var _ = Describe("The release of a version", Label("release"), func() {
 		f, ns := newFleet(), suite.NewNamespace(t)
 		ov := f.version(ns, "fleet")
 		complete(t, install(t, ov))
-		held := f.objects()["deployment"].(*appsv1.Deployment)
-		edit(t, held, func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/hold"} })
+		free := hold(t, f.objects()["deployment"])
 		env.Must(t, suite.Delete(ctx, ov))
-		waits(t, ov, v1beta1.ReasonReleasing, "harbor is being deleted (finalizers [example.com/hold])")
+		waits(t, ov, v1beta1.ReasonReleasing, "harbor is being deleted (finalizers ["+holdFinalizer+"])")
 		if !exists(t, f.objects()["namespace"]) || !exists(t, f.objects()["role"]) {
 			t.Error("what was installed before it goes after it")
 		}
@@ -357,7 +356,7 @@ var _ = Describe("The release of a version", Label("release"), func() {
 			t.Errorf("an Instance of a version that goes is %s: %s", a.Status, a.Message)
 		}
 		env.Must(t, suite.Delete(ctx, late))
-		edit(t, held, func(d *appsv1.Deployment) { d.Finalizers = nil })
+		free()
 		released(t, ov)
 	})
 	It("waits for the Instances that use the version", func() {
@@ -485,25 +484,23 @@ var _ = Describe("A custom resource that is created while its definition is rele
 	})
 })
 
+// holdFinalizer is the finalizer of hold.
+const holdFinalizer = "example.com/hold"
+
 // hold keeps an object by a finalizer, however slow the test is, until the returned function is called.
 func hold(t testing.TB, obj client.Object) (free func()) {
 	t.Helper()
-	const finalizer = "example.com/hold"
-	set := func(change func(client.Object, string) bool) error {
-		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			if err := suite.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-				return err
-			}
-			change(obj, finalizer)
-			return suite.Update(ctx, obj)
-		})
-	}
-	env.Must(t, set(controllerutil.AddFinalizer))
-	t.Cleanup(func() { _ = set(controllerutil.RemoveFinalizer) }) // if the test has failed before
-	return func() {
+	edit(t, obj, func(o client.Object) { controllerutil.AddFinalizer(o, holdFinalizer) })
+	free = sync.OnceFunc(func() {
 		t.Helper()
-		env.Must(t, set(controllerutil.RemoveFinalizer))
-	}
+		edit(t, obj, func(o client.Object) { controllerutil.RemoveFinalizer(o, holdFinalizer) })
+	})
+	t.Cleanup(func() {
+		if exists(t, obj) { // the test has failed before it has freed the object
+			free()
+		}
+	})
+	return free
 }
 
 // inForce waits until a fence refuses an object: API servers read their rules a moment after they were written.

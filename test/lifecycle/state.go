@@ -251,11 +251,12 @@ func normalStatus(o *unstructured.Unstructured, live map[types.UID]*unstructured
 	}
 }
 
-// claimAnnotations returns the annotations of a claim but those of Kubernetes, which come at some time after the claim is made.
+// claimAnnotations returns the annotations of a claim but those of the controllers of volumes, which come at some time after the claim is made.
 func claimAnnotations(o *unstructured.Unstructured) map[string]string {
 	out := maps.Clone(o.GetAnnotations())
 	maps.DeleteFunc(out, func(key, _ string) bool {
-		return strings.Contains(key, "kubernetes.io/") && !strings.HasPrefix(key, "kubectl.kubernetes.io/")
+		domain, _, _ := strings.Cut(key, "/")
+		return domain == "pv.kubernetes.io" || domain == "volume.kubernetes.io" || domain == "volume.beta.kubernetes.io"
 	})
 	if len(out) == 0 {
 		return nil
